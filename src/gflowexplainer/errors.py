@@ -1,0 +1,43 @@
+"""Every mistake a user can make, as one small tree of exceptions.
+
+Each message says what was wrong, with the value, and what to do about it.
+"""
+
+
+class GFlowExplainerError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ConfigError(GFlowExplainerError, ValueError):
+    """A setting has a value that makes no sense, or an unknown name."""
+
+
+class InstanceError(GFlowExplainerError, ValueError):
+    """The graph, the features or the asked node or graph ids cannot be explained as given."""
+
+
+class ModelError(GFlowExplainerError, RuntimeError):
+    """The explained model failed, or returned something that is not a prediction."""
+
+
+class CheckpointError(GFlowExplainerError, RuntimeError):
+    """A checkpoint is missing, damaged, foreign, or could not be written."""
+
+
+class DatasetError(GFlowExplainerError, RuntimeError):
+    """A data file is missing, damaged, or could not be downloaded or understood."""
+
+
+class EnumerationError(GFlowExplainerError, RuntimeError):
+    """There are more connected subgraphs than the limit allows to enumerate."""
+
+
+def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
+    """Returns ``value`` if it is one of ``choices``; otherwise says which ones there are and which is nearest."""
+    from difflib import get_close_matches
+
+    if isinstance(value, str) and value in choices:
+        return value
+    near = get_close_matches(str(value), choices, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    raise ConfigError(f"'{name}' must be one of {', '.join(map(repr, choices))} (got {value!r}).{hint}")

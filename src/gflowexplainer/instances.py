@@ -1,0 +1,399 @@
+"""What is explained: the computation graph of each node, or each whole graph, flat and batched.
+
+An instance is cut out of a graph in time of its own size, by following the incoming edges of a node through
+an index that is built once (:class:`GraphIndex`). Many instances lie behind each other in flat tensors, with
+``ptr`` marking where each begins, as in PyG's batches.
+
+Two sets of edges are kept apart. ``edge_index`` holds every edge of the instance exactly as the model sees it:
+direction, self loops and duplicates included. ``neighbor`` holds the undirected simple graph underneath: two
+nodes are neighbours if any edge joins them, in whatever direction. Connectivity of an explanation always
+means connectivity in the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gflowexplainer.errors import InstanceError
+from gflowexplainer.noise import combine
+from gflowexplainer.segments import find_sorted, pointers, ranges, segment_ids
+
+
+@dataclass(frozen=True)
+class GraphIndex:
+    """The incoming edges of every node, in compressed rows; built once in O(E), then shared by all cuts.
+
+    Attributes:
+        ptr: Row boundaries, shape ``[N + 1]``.
+        source: Source node of each incoming edge, shape ``[E]``, sorted by target.
+        edge_id: Position of that edge in the user's ``edge_index``, shape ``[E]``.
+    """
+
+    ptr: Tensor
+    source: Tensor
+    edge_id: Tensor
+
+    @classmethod
+    def build(cls, edge_index: Tensor, num_nodes: int) -> GraphIndex:
+        """Sorts the edges by target node."""
+        check_edges(edge_index, num_nodes)
+        order = torch.argsort(edge_index[1], stable=True)
+        counts = torch.bincount(edge_index[1], minlength=num_nodes)
+        return cls(pointers(counts), edge_index[0][order], order)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes of the graph."""
+        return self.ptr.numel() - 1
+
+    def incoming(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Lists the incoming edges of ``nodes``: position in ``nodes`` and position in this index, per edge."""
+        return ranges(self.ptr[nodes], self.ptr[nodes + 1] - self.ptr[nodes])
+
+
+@dataclass(frozen=True)
+class Instances:
+    """``I`` instances with ``n`` nodes, ``e`` edges and ``m`` neighbour entries in total.
+
+    Attributes:
+        level: ``"node"`` or ``"graph"``: what the model predicts and what is explained.
+        ptr: First node of each instance, shape ``[I + 1]``.
+        node_id: The user's id of each node, shape ``[n]``; ascending within an instance.
+        center: Flat position of the explained node, shape ``[I]``; ``-1`` at graph level.
+        graph: Which of the user's graphs an instance comes from, shape ``[I]``.
+        edge_ptr: First edge of each instance, shape ``[I + 1]``.
+        edge_index: Edges between flat node positions, shape ``[2, e]``, in the user's order.
+        edge_id: The user's id of each edge, shape ``[e]``.
+        neighbor_ptr: First neighbour entry of each node, shape ``[n + 1]``.
+        neighbor: Neighbours as flat positions, shape ``[m]``; no self loops, no repeats, both directions.
+        key: A random 64-bit number for each node, shape ``[n]``, which depends on its ids alone.
+        x: Node features, shape ``[n, F]``.
+        node_arguments: Further arguments of the model with one row a node.
+        edge_arguments: Further arguments of the model with one row an edge.
+        shared_arguments: Arguments that are handed to the model unchanged.
+    """
+
+    level: str
+    ptr: Tensor
+    node_id: Tensor
+    center: Tensor
+    graph: Tensor
+    edge_ptr: Tensor
+    edge_index: Tensor
+    edge_id: Tensor
+    neighbor_ptr: Tensor
+    neighbor: Tensor
+    key: Tensor
+    x: Tensor
+    node_arguments: dict[str, Tensor] = field(default_factory=dict)
+    edge_arguments: dict[str, Tensor] = field(default_factory=dict)
+    shared_arguments: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def around_nodes(
+        cls,
+        x: Tensor,
+        edge_index: Tensor,
+        index: Tensor | Sequence[int] | int,
+        num_hops: int,
+        *,
+        graph_index: GraphIndex | None = None,
+        **arguments: Any,
+    ) -> Instances:
+        """Cuts out the ``num_hops``-hop computation graph of each node in ``index``.
+
+        A node belongs to it if it reaches the explained node along at most ``num_hops`` directed edges; every
+        edge between two such nodes is kept, as :func:`torch_geometric.utils.k_hop_subgraph` does.
+
+        Args:
+            x: Features of the whole graph, shape ``[N, F]``.
+            edge_index: Edges of the whole graph, shape ``[2, E]``.
+            index: Ids of the nodes to explain.
+            num_hops: Number of message-passing layers of the model.
+            graph_index: The index of this graph, where it has been built already.
+            **arguments: Further arguments of the model; those with one row a node or an edge are cut as well.
+        """
+        num_nodes = check_features(x)
+        if graph_index is None:
+            graph_index = GraphIndex.build(edge_index, num_nodes)
+        nodes = check_index(index, num_nodes, x.device)
+        if num_hops < 0:
+            raise InstanceError(f"'num_hops' must not be negative (got {num_hops}).")
+
+        seen = torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
+        newest = seen
+        for _ in range(num_hops):
+            owner, position = graph_index.incoming(newest % num_nodes)
+            found = torch.unique((newest // num_nodes)[owner] * num_nodes + graph_index.source[position])
+            newest = found[~find_sorted(seen, found)[1]]
+            seen = torch.cat([seen, newest]).sort().values
+
+        instance, node_id = seen // num_nodes, seen % num_nodes
+        target, position = graph_index.incoming(node_id)
+        source, inside = find_sorted(seen, instance[target] * num_nodes + graph_index.source[position])
+        source, target, edge_id = source[inside], target[inside], graph_index.edge_id[position[inside]]
+        order = torch.argsort(edge_id, stable=True)
+        order = order[torch.argsort(instance[target[order]], stable=True)]
+        source, target, edge_id = source[order], target[order], edge_id[order]
+
+        count = nodes.numel()
+        center, _ = find_sorted(seen, torch.arange(count, device=x.device) * num_nodes + nodes)
+        return cls._assemble(
+            "node",
+            node_counts=torch.bincount(instance, minlength=count),
+            node_id=node_id,
+            center=center,
+            graph=torch.zeros(count, dtype=torch.long, device=x.device),
+            edge_counts=torch.bincount(instance[target], minlength=count),
+            edge_index=torch.stack([source, target]),
+            edge_id=edge_id,
+            x=x[node_id],
+            **_slice_arguments(arguments, num_nodes, graph_index.edge_id.numel(), node_id, edge_id),
+        )
+
+    @classmethod
+    def of_graphs(
+        cls, graphs: Sequence[Data], *, arguments: Sequence[str] = (), first: int = 0, **shared: Any
+    ) -> Instances:
+        """Takes whole graphs as instances.
+
+        Args:
+            graphs: Graphs with ``x`` and ``edge_index``.
+            arguments: Names of further attributes of each graph that the model takes, such as ``edge_attr``.
+            first: Number of the first graph; tells graphs apart that are passed in several calls.
+            **shared: Arguments that are handed to the model unchanged.
+        """
+        if len(graphs) == 0:
+            raise InstanceError("There is no graph to explain: 'graphs' is empty. Pass at least one.")
+        offset, xs, edges, node_counts, edge_counts = 0, [], [], [], []
+        for number, graph in enumerate(graphs):
+            if graph.x is None or graph.edge_index is None:
+                raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
+            num_nodes = check_features(graph.x, f"graph {number}")
+            check_edges(graph.edge_index, num_nodes, f"graph {number}")
+            xs.append(graph.x)
+            edges.append(graph.edge_index + offset)
+            node_counts.append(num_nodes)
+            edge_counts.append(graph.edge_index.size(1))
+            offset += num_nodes
+        if len({x.shape[1:] for x in xs}) > 1:
+            raise InstanceError("The graphs have features of different width. One model needs one width.")
+        device = xs[0].device
+        nodes, sizes = torch.tensor(node_counts, device=device), torch.tensor(edge_counts, device=device)
+        node_arguments, edge_arguments = {}, {}
+        for name in arguments:
+            values = [graph[name] for graph in graphs]
+            rows = [value.size(0) for value in values]
+            if rows == edge_counts:
+                edge_arguments[name] = torch.cat(values)
+            elif rows == node_counts:
+                node_arguments[name] = torch.cat(values)
+            else:
+                raise InstanceError(f"'{name}' must have one row a node or one row an edge in every graph.")
+        return cls._assemble(
+            "graph",
+            node_counts=nodes,
+            node_id=ranges(torch.zeros_like(nodes), nodes)[1],
+            center=torch.full_like(nodes, -1),
+            graph=torch.arange(first, first + len(graphs), device=device),
+            edge_counts=sizes,
+            edge_index=torch.cat(edges, dim=1),
+            edge_id=ranges(torch.zeros_like(sizes), sizes)[1],
+            x=torch.cat(xs),
+            node_arguments=node_arguments,
+            edge_arguments=edge_arguments,
+            shared_arguments=dict(shared),
+        )
+
+    @classmethod
+    def _assemble(
+        cls,
+        level: str,
+        *,
+        node_counts: Tensor,
+        edge_counts: Tensor,
+        edge_index: Tensor,
+        node_id: Tensor,
+        graph: Tensor,
+        **fields: Any,
+    ) -> Instances:
+        total = node_id.numel()
+        source, target = edge_index[:, edge_index[0] != edge_index[1]]
+        both = torch.unique(torch.cat([source * total + target, target * total + source]))
+        owner = segment_ids(node_counts, total)
+        return cls(
+            level=level,
+            ptr=pointers(node_counts),
+            node_id=node_id,
+            graph=graph,
+            edge_ptr=pointers(edge_counts),
+            edge_index=edge_index,
+            neighbor_ptr=pointers(torch.bincount(both // total, minlength=total)),
+            neighbor=both % total,
+            key=combine(graph[owner], node_id),
+            **fields,
+        )
+
+    def __len__(self) -> int:
+        return self.ptr.numel() - 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.x.device
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all instances together."""
+        return self.node_id.numel()
+
+    @property
+    def node_counts(self) -> Tensor:
+        """Nodes of each instance, shape ``[I]``."""
+        return self.ptr.diff()
+
+    @property
+    def edge_counts(self) -> Tensor:
+        """Edges of each instance, shape ``[I]``."""
+        return self.edge_ptr.diff()
+
+    @property
+    def degree(self) -> Tensor:
+        """Number of neighbours of each node, shape ``[n]``."""
+        return self.neighbor_ptr.diff()
+
+    @property
+    def owner(self) -> Tensor:
+        """Instance of each node, shape ``[n]``."""
+        return segment_ids(self.node_counts, self.num_nodes)
+
+    def neighbors_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Lists the neighbours of ``nodes``: position in ``nodes`` and the neighbour, per entry."""
+        owner, position = ranges(self.neighbor_ptr[nodes], self.degree[nodes])
+        return owner, self.neighbor[position]
+
+    def hops_to_center(self, limit: int) -> Tensor:
+        """Counts the steps from each node to the explained one, shape ``[n]``; ``limit`` if it takes more.
+
+        At graph level there is no explained node and every count is ``limit``.
+        """
+        hops = torch.full((self.num_nodes,), limit, device=self.device)
+        newest = self.center[self.center >= 0]
+        hops[newest] = 0
+        for step in range(1, limit):
+            _, reached = self.neighbors_of(newest)
+            newest = torch.unique(reached[hops[reached] == limit])
+            hops[newest] = step
+        return hops
+
+    def select(self, index: Tensor) -> Instances:
+        """Takes the instances ``index``, in that order, as a batch of their own."""
+        node_counts, edge_counts = self.node_counts[index], self.edge_counts[index]
+        _, nodes = ranges(self.ptr[index], node_counts)
+        edge_owner, edges = ranges(self.edge_ptr[index], edge_counts)
+        ptr = pointers(node_counts)
+        shift = ptr[:-1] - self.ptr[index]
+        owner = segment_ids(node_counts, nodes.numel())
+        row, neighbor = self.neighbors_of(nodes)
+        center = self.center[index]
+        return replace(
+            self,
+            ptr=ptr,
+            node_id=self.node_id[nodes],
+            center=torch.where(center < 0, -1, center + shift),
+            graph=self.graph[index],
+            edge_ptr=pointers(edge_counts),
+            edge_index=self.edge_index[:, edges] + shift[edge_owner],
+            edge_id=self.edge_id[edges],
+            neighbor_ptr=pointers(self.degree[nodes]),
+            neighbor=neighbor + shift[owner[row]],
+            key=self.key[nodes],
+            x=self.x[nodes],
+            node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
+            edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
+        )
+
+    def to(self, device: torch.device | str) -> Instances:
+        """Moves every tensor to ``device``."""
+
+        def move(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return value.to(device)
+            return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+        return replace(self, **{name: move(value) for name, value in vars(self).items()})
+
+
+def check_features(x: Tensor, where: str = "the graph") -> int:
+    """Refuses features that are no ``[N, F]`` floats; returns the number of nodes."""
+    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
+        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise InstanceError(f"The features of {where} must be a float tensor [num_nodes, width] (got {got}).")
+    if x.size(0) == 0:
+        raise InstanceError(f"There is nothing to explain: {where} has no nodes.")
+    if not torch.isfinite(x).all():
+        row = int(torch.nonzero(~torch.isfinite(x).all(dim=1))[0])
+        raise InstanceError(f"The features of {where} hold NaN or infinity, first at node {row}. Clean them first.")
+    return x.size(0)
+
+
+def check_edges(edge_index: Tensor, num_nodes: int, where: str = "the graph") -> None:
+    """Refuses an ``edge_index`` that is no ``[2, E]`` tensor of valid node ids."""
+    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
+        got = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise InstanceError(f"'edge_index' of {where} must be a tensor of shape [2, num_edges] (got {got}).")
+    if edge_index.dtype != torch.long:
+        raise InstanceError(f"'edge_index' of {where} must be int64 (got {edge_index.dtype}). Call .long() on it.")
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
+        worst = edge_index[(edge_index < 0) | (edge_index >= num_nodes)][0]
+        raise InstanceError(f"'edge_index' names node {int(worst)}, but {where} has {num_nodes} nodes.")
+
+
+def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: torch.device) -> Tensor:
+    """Turns ids into a tensor ``[I]``, or says which one does not exist."""
+    try:
+        nodes = torch.as_tensor(index, device=device).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise InstanceError(f"'index' must hold node ids (got {index!r}).") from error
+    if nodes.dtype == torch.bool and nodes.numel() == num_nodes:
+        nodes = torch.nonzero(nodes).flatten()
+    if nodes.numel() == 0:
+        raise InstanceError("'index' is empty. Pass at least one node id.")
+    if nodes.is_floating_point() or nodes.is_complex() or nodes.dtype == torch.bool:
+        raise InstanceError(f"'index' must hold whole numbers (got {nodes.dtype}). Call .long() on it.")
+    nodes = nodes.long()
+    wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]
+    if wrong.numel():
+        raise InstanceError(
+            f"'index' names node {int(wrong[0])}, but the graph has {num_nodes} nodes. Pass ids in [0, {num_nodes})."
+        )
+    return nodes
+
+
+def _slice_arguments(
+    arguments: Mapping[str, Any], num_nodes: int, num_edges: int, node_id: Tensor, edge_id: Tensor
+) -> dict[str, dict[str, Any]]:
+    """Sorts arguments of the model into per-node, per-edge and shared ones, and cuts the first two.
+
+    Where a graph has as many nodes as edges, a name that begins with "edge" decides.
+    """
+    sorted_out: dict[str, dict[str, Any]] = {
+        "node_arguments": {},
+        "edge_arguments": {},
+        "shared_arguments": {},
+    }
+    for name, value in arguments.items():
+        rows = value.size(0) if isinstance(value, Tensor) and value.dim() > 0 else -1
+        if rows == num_edges and (name.startswith("edge") or rows != num_nodes):
+            sorted_out["edge_arguments"][name] = value[edge_id]
+        elif rows == num_nodes:
+            sorted_out["node_arguments"][name] = value[node_id]
+        else:
+            sorted_out["shared_arguments"][name] = value
+    return sorted_out

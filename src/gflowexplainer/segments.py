@@ -1,0 +1,72 @@
+"""Arithmetic on flat arrays that are cut into segments, as PyG batches are: no padding, no Python loops."""
+
+import torch
+from torch import Tensor
+
+
+def pointers(counts: Tensor) -> Tensor:
+    """Turns segment lengths ``[S]`` into segment boundaries ``[S + 1]`` that start at 0."""
+    ptr = counts.new_zeros(counts.numel() + 1)
+    torch.cumsum(counts, 0, out=ptr[1:])
+    return ptr
+
+
+def segment_ids(counts: Tensor, total: int | None = None) -> Tensor:
+    """Names the segment of every element: lengths ``[2, 0, 3]`` give ``[0, 0, 2, 2, 2]``."""
+    ids = torch.arange(counts.numel(), device=counts.device)
+    return torch.repeat_interleave(ids, counts, output_size=total)
+
+
+def ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Concatenates the ranges ``starts[i] .. starts[i] + counts[i]``.
+
+    Returns:
+        The segment ``i`` of every element and the element itself, both of shape ``[sum(counts)]``.
+    """
+    owner = segment_ids(counts)
+    first = pointers(counts)[:-1]
+    position = torch.arange(owner.numel(), device=counts.device)
+    return owner, position + (starts - first)[owner]
+
+
+def segment_sum(values: Tensor, segment: Tensor, num_segments: int) -> Tensor:
+    """Sums ``values`` of shape ``[N, ...]`` within each segment, giving ``[num_segments, ...]``."""
+    out = values.new_zeros((num_segments, *values.shape[1:]))
+    return out.index_add_(0, segment, values)
+
+
+def segment_max(values: Tensor, segment: Tensor, num_segments: int, empty: float = -torch.inf) -> Tensor:
+    """Takes the largest of ``values`` ``[N]`` in each segment; an empty segment gives ``empty``."""
+    out = values.new_full((num_segments,), empty)
+    return out.scatter_reduce_(0, segment, values, "amax", include_self=True)
+
+
+def segment_argmax(values: Tensor, segment: Tensor, num_segments: int) -> Tensor:
+    """Finds the position of the largest value of each segment, the first one on ties, ``-1`` if it is empty."""
+    best = segment_max(values, segment, num_segments)
+    hit = torch.nonzero(values == best[segment]).flatten()
+    out = torch.full((num_segments,), values.numel(), device=values.device, dtype=torch.long)
+    out.scatter_reduce_(0, segment[hit], hit, "amin", include_self=True)
+    return torch.where(out == values.numel(), -1, out)
+
+
+def segment_logsumexp(values: Tensor, segment: Tensor, num_segments: int) -> Tensor:
+    """Computes ``log(sum(exp(values)))`` within each segment, ``-inf`` where it is empty; safe to differentiate."""
+    top = segment_max(values.detach(), segment, num_segments)
+    # An empty or all -inf segment has no finite shift; 0 keeps exp() and its gradient finite.
+    shift = torch.where(torch.isfinite(top), top, 0.0)
+    total = segment_sum((values - shift[segment]).exp(), segment, num_segments)
+    empty = total == 0
+    return torch.where(empty, -torch.inf, torch.where(empty, 1.0, total).log() + shift)
+
+
+def find_sorted(haystack: Tensor, needles: Tensor) -> tuple[Tensor, Tensor]:
+    """Looks ``needles`` up in a sorted tensor without repeats.
+
+    Returns:
+        Positions, and whether each needle was really there; a position is only meaningful where it was.
+    """
+    if haystack.numel() == 0:
+        return torch.zeros_like(needles), torch.zeros_like(needles, dtype=torch.bool)
+    position = torch.searchsorted(haystack, needles).clamp_(max=haystack.numel() - 1)
+    return position, haystack[position] == needles
