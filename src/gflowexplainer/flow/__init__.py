@@ -1,0 +1,1 @@
+"""The generative flow network over connected subgraphs; knows nothing of GNNs."""

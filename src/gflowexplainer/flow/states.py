@@ -1,0 +1,254 @@
+"""Batched states of the flow network: connected subgraphs with their frontier, grown one node at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
+from gflowexplainer.instances import Instances
+from gflowexplainer.segments import pointers, ranges, segment_ids, segment_sum
+from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+
+PARENT_RULES = ("dag", "sequence", "graph")
+
+
+@dataclass(frozen=True)
+class States:
+    """``B`` connected subgraphs of at most ``K`` nodes, with ``F`` frontier entries in total.
+
+    A *rooted* state begins with one start node that always stays. A state without root begins empty, and
+    every node of the instance is in its frontier.
+
+    Attributes:
+        instances: The instances that the states lie in.
+        subgraphs: Instance and members, in order of insertion, of each state.
+        size: Number of members, shape ``[B]``.
+        rooted: Whether the first member is a start node that no parent lacks.
+        inner_degree: Neighbours of each member inside its state, shape ``[B, K]``.
+        cut: Cut vertex matrix of each state (Theorem 1), shape ``[B, K, K]``.
+        is_cut: Which members are cut vertices, shape ``[B, K]``.
+        frontier_ptr: First frontier entry of each state, shape ``[B + 1]``.
+        frontier: Nodes that may be added, as flat positions, ascending within a state, shape ``[F]``. Empty at
+            the size bound.
+        links: Number of members that each frontier node is joined to, shape ``[F]``.
+    """
+
+    instances: Instances
+    subgraphs: Subgraphs
+    size: Tensor
+    rooted: bool
+    inner_degree: Tensor
+    cut: Tensor
+    is_cut: Tensor
+    frontier_ptr: Tensor
+    frontier: Tensor
+    links: Tensor
+
+    @classmethod
+    def initial(
+        cls, instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int
+    ) -> States:
+        """Begins one state for each entry of ``instance``.
+
+        Args:
+            instances: The instances.
+            instance: Which of them each state lies in, shape ``[B]``.
+            start: Start node of each state as a flat position, shape ``[B]``; ``None`` begins with nothing.
+            max_nodes: Size bound ``K``.
+        """
+        if max_nodes < 1:
+            raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
+        batch, device = instance.numel(), instance.device
+        cut, is_cut = empty_cut_matrix(batch, max_nodes, device)
+        owner, node = ranges(instances.ptr[instance], instances.node_counts[instance])
+        empty = cls(
+            instances=instances,
+            subgraphs=Subgraphs(instance, torch.full((batch, max_nodes), -1, device=device)),
+            size=torch.zeros(batch, dtype=torch.long, device=device),
+            rooted=start is not None,
+            inner_degree=torch.zeros(batch, max_nodes, dtype=torch.long, device=device),
+            cut=cut,
+            is_cut=is_cut,
+            frontier_ptr=pointers(instances.node_counts[instance]),
+            frontier=node,
+            links=torch.zeros_like(node),
+        )
+        if start is None:
+            return empty
+        return empty.step(empty.frontier_ptr[:-1] + start - instances.ptr[instance])
+
+    @classmethod
+    def of_sets(cls, instances: Instances, subgraphs: Subgraphs, rooted: bool) -> States:
+        """Builds states from finished node sets, whose order of insertion is unknown.
+
+        Their frontier is found from scratch. Cut vertices need an order of insertion and are not filled in,
+        so these states know their actions but not their parents by the rule ``"dag"``.
+        """
+        batch, width = subgraphs.members.shape
+        size = subgraphs.size
+        cut, is_cut = empty_cut_matrix(batch, width, size.device)
+        filled = subgraphs.filled & (size < width)[:, None]
+        state = segment_ids(filled.sum(dim=1))
+        entry, neighbor = instances.neighbors_of(subgraphs.members[filled])
+        state = state[entry]
+        outside = ~(subgraphs.members[state] == neighbor[:, None]).any(dim=1)
+        ptr, frontier, links = _merge_frontier(instances.num_nodes, batch, state[outside], neighbor[outside], None)
+        adjacent, _ = inner_neighbors(instances, subgraphs)
+        return cls(
+            instances, subgraphs, size, rooted, adjacent.sum(dim=2), cut, is_cut, ptr, frontier, links
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.subgraphs)
+
+    @property
+    def instance(self) -> Tensor:
+        """Instance of each state, shape ``[B]``."""
+        return self.subgraphs.instance
+
+    @property
+    def members(self) -> Tensor:
+        """Members in order of insertion, shape ``[B, K]``; ``-1`` fills up."""
+        return self.subgraphs.members
+
+    @property
+    def max_nodes(self) -> int:
+        """The size bound ``K``."""
+        return self.members.size(1)
+
+    @property
+    def frontier_counts(self) -> Tensor:
+        """Number of frontier nodes of each state, shape ``[B]``."""
+        return self.frontier_ptr.diff()
+
+    @property
+    def frontier_state(self) -> Tensor:
+        """State of each frontier entry, shape ``[F]``."""
+        return segment_ids(self.frontier_counts, self.frontier.numel())
+
+    @property
+    def can_grow(self) -> Tensor:
+        """Whether any node can be added, shape ``[B]``."""
+        return self.frontier_counts > 0
+
+    def step(self, chosen: Tensor) -> States:
+        """Adds one frontier node to every state.
+
+        Args:
+            chosen: Position in :attr:`frontier` of the node that each state gains, shape ``[B]``.
+        """
+        batch, width = self.members.shape
+        state = torch.arange(batch, device=chosen.device)
+        node = self.frontier[chosen]
+        owner, neighbor = self.instances.neighbors_of(node)
+
+        hit = self.members[owner] == neighbor[:, None]
+        connection = torch.zeros(batch, width, dtype=torch.bool, device=chosen.device)
+        entry, slot = torch.nonzero(hit, as_tuple=True)
+        connection[owner[entry], slot] = True
+        cut, is_cut = self.cut.clone(), self.is_cut.clone()
+        add_node(cut, is_cut, connection, self.size)
+
+        members = self.members.clone()
+        members[state, self.size] = node
+        inner_degree = self.inner_degree + connection
+        inner_degree[state, self.size] = connection.sum(dim=1)
+
+        # At the size bound nothing can be added any more, and the frontier of an empty state was everything.
+        full = self.size + 1 == width
+        stays = torch.ones_like(self.frontier, dtype=torch.bool)
+        stays[chosen] = False
+        stays &= ~(full | (self.size == 0))[self.frontier_state]
+        fresh = ~hit.any(dim=1) & ~full[owner]
+        ptr, frontier, links = _merge_frontier(
+            self.instances.num_nodes,
+            batch,
+            torch.cat([self.frontier_state[stays], owner[fresh]]),
+            torch.cat([self.frontier[stays], neighbor[fresh]]),
+            torch.cat([self.links[stays], torch.ones_like(neighbor[fresh])]),
+        )
+        return replace(
+            self,
+            subgraphs=Subgraphs(self.instance, members),
+            size=self.size + 1,
+            inner_degree=inner_degree,
+            cut=cut,
+            is_cut=is_cut,
+            frontier_ptr=ptr,
+            frontier=frontier,
+            links=links,
+        )
+
+    def parents(self, rule: str = "dag") -> Tensor:
+        """Marks the members whose removal gives a parent state, shape ``[B, K]``.
+
+        Args:
+            rule: ``"dag"``: every member but the root and the cut vertices (the method). ``"sequence"``: only the
+                member added last (the paper's GFlow-Sequence). ``"graph"``: every member but the root, connected
+                or not (the paper's GFlow-Graph).
+        """
+        one_of("rule", rule, PARENT_RULES)
+        filled = self.subgraphs.filled.clone()
+        if self.rooted:
+            filled[:, 0] = False
+        if rule == "sequence":
+            slot = torch.arange(self.max_nodes, device=filled.device)
+            return filled & (slot == self.size[:, None] - 1)
+        return filled & ~self.is_cut if rule == "dag" else filled
+
+    def without(self, state: Tensor, slot: Tensor) -> States:
+        """Really builds parents: state ``state[i]`` without its member ``slot[i]``, by :meth:`of_sets`.
+
+        The policy never needs this; it is the slow truth that inflows by subtraction are held against.
+        """
+        members = self.members[state]
+        column = torch.arange(self.max_nodes, device=members.device)
+        source = torch.where(column < slot[:, None], column, (column + 1).clamp(max=self.max_nodes - 1))
+        moved = members.gather(1, source)
+        moved[column.expand_as(moved) >= self.size[state, None] - 1] = -1
+        return States.of_sets(self.instances, Subgraphs(self.instance[state], moved), self.rooted)
+
+    def select(self, index: Tensor) -> States:
+        """Takes the states ``index``, in that order; one may be taken several times."""
+        counts = self.frontier_counts[index]
+        _, entries = ranges(self.frontier_ptr[index], counts)
+        return replace(
+            self,
+            subgraphs=self.subgraphs[index],
+            size=self.size[index],
+            inner_degree=self.inner_degree[index],
+            cut=self.cut[index],
+            is_cut=self.is_cut[index],
+            frontier_ptr=pointers(counts),
+            frontier=self.frontier[entries],
+            links=self.links[entries],
+        )
+
+    @staticmethod
+    def cat(parts: list[States]) -> States:
+        """Puts batches over the same instances and of the same size bound behind each other."""
+        return replace(
+            parts[0],
+            subgraphs=Subgraphs.cat([p.subgraphs for p in parts]),
+            size=torch.cat([p.size for p in parts]),
+            inner_degree=torch.cat([p.inner_degree for p in parts]),
+            cut=torch.cat([p.cut for p in parts]),
+            is_cut=torch.cat([p.is_cut for p in parts]),
+            frontier_ptr=pointers(torch.cat([p.frontier_counts for p in parts])),
+            frontier=torch.cat([p.frontier for p in parts]),
+            links=torch.cat([p.links for p in parts]),
+        )
+
+
+def _merge_frontier(
+    num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Unites frontier entries that name the same node of the same state and adds up their links."""
+    keys, group = torch.unique(state * num_nodes + node, return_inverse=True)
+    links = torch.ones_like(node) if links is None else links
+    counts = torch.bincount(keys // num_nodes, minlength=batch)
+    return pointers(counts), keys % num_nodes, segment_sum(links, group, keys.numel())

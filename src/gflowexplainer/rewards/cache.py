@@ -1,0 +1,38 @@
+"""Remembers values by 64-bit keys, for whole batches of keys at once."""
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.segments import find_sorted
+
+
+class KeyedCache:
+    """A sorted table from int64 keys to floats.
+
+    Args:
+        capacity: Entries to keep at most; a table that would grow beyond it is emptied first.
+    """
+
+    def __init__(self, capacity: int = 4_000_000) -> None:
+        self.capacity = capacity
+        self._keys = torch.empty(0, dtype=torch.long)
+        self._values = torch.empty(0)
+
+    def __len__(self) -> int:
+        return self._keys.numel()
+
+    def find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Looks ``keys`` ``[Q]`` up: their values, meaningful only where found, and whether they were found."""
+        if self._keys.device != keys.device:
+            self._keys, self._values = self._keys.to(keys.device), self._values.to(keys.device)
+        position, found = find_sorted(self._keys, keys)
+        values = self._values[position] if len(self) else torch.zeros(keys.shape, device=keys.device)
+        return values, found
+
+    def add(self, keys: Tensor, values: Tensor) -> None:
+        """Stores values of keys ``[Q]`` that are new and differ from one another."""
+        if len(self) + keys.numel() > self.capacity:
+            self._keys, self._values = keys[:0], values[:0]
+        keys, values = torch.cat([self._keys, keys]), torch.cat([self._values.to(values), values])
+        self._keys, order = keys.sort()
+        self._values = values[order]

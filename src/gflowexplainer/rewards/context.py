@@ -1,0 +1,112 @@
+"""The context reward: how strongly a subgraph holds the prediction in company."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.instances import Instances
+from gflowexplainer.noise import uniform
+from gflowexplainer.rewards.cache import KeyedCache
+from gflowexplainer.rewards.model import Predictor
+from gflowexplainer.rewards.reward import Reward, _first_of_each
+from gflowexplainer.segments import pointers, ranges, segment_sum
+from gflowexplainer.subgraphs import Subgraphs, instance_keys
+
+
+class ContextReward(Reward):
+    r"""The mean probability of the prediction over graphs that hold the subgraph and a random part of the rest.
+
+    .. math:: R(s) = \frac{1}{M} \sum_{m=1}^M P_\Phi(y \mid G[s \cup T_m])
+
+    A small subgraph fed alone to a GNN is far from anything the GNN was trained on, and its answer says
+    little. Here the subgraph is always asked about in company: :math:`T_1, \dots, T_M` are random subsets of
+    the instance's nodes, each node kept with probability :math:`\alpha`. They are a function of seed and node
+    ids, so the reward is deterministic and can be cached, and no batch changes it.
+
+    Args:
+        num_contexts: Number ``M`` of contexts of each instance.
+        keep_probability: Probability :math:`\alpha` in (0, 1] that a context holds a node.
+        seed: Names the draw of the contexts.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        instances: Instances,
+        *,
+        num_contexts: int = 32,
+        keep_probability: float = 0.5,
+        seed: int = 0,
+        **settings: Any,
+    ) -> None:
+        super().__init__(predictor, instances, **settings)
+        if not 0 < keep_probability <= 1:
+            raise ConfigError(f"'keep_probability' (alpha) must lie in (0, 1] (got {keep_probability}).")
+        if num_contexts < 1:
+            raise ConfigError(f"'num_contexts' must be at least 1 (got {num_contexts}).")
+        self.num_contexts = num_contexts
+        self.keep_probability = keep_probability
+        self._contexts = self._draw_contexts(seed)
+        self._context_keys = self._hash_contexts()
+        self._held = KeyedCache()
+
+    def _draw_contexts(self, seed: int) -> Tensor:
+        """Draws which nodes each context keeps, shape ``[M, n]``; the explained node is always kept."""
+        instances = self.instances
+        number = torch.arange(self.num_contexts, device=instances.device)[:, None]
+        draw = uniform(seed, instance_keys(instances)[instances.owner], instances.key, number)
+        contexts = draw < self.keep_probability
+        contexts[:, instances.center[instances.center >= 0]] = True
+        return contexts
+
+    def _hash_contexts(self) -> Tensor:
+        """Gives the key of every context's node set, shape ``[M, I]``."""
+        instances = self.instances
+        keys = torch.where(self._contexts, instances.key, 0)
+        total = segment_sum(keys.t(), instances.owner, len(instances)).t()
+        return total + instance_keys(instances)
+
+    def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        rows = max(1, self.predictor.memory_budget // (subgraphs.members.size(1) * self.num_contexts * 32))
+        parts = [
+            self._mean_held(subgraphs[torch.arange(i, min(i + rows, len(subgraphs)), device=subgraphs.instance.device)])
+            for i in range(0, len(subgraphs), rows)
+        ]
+        return torch.cat(parts).log()
+
+    def _mean_held(self, subgraphs: Subgraphs) -> Tensor:
+        """Averages over the contexts, asking the model once about each different union, shape ``[B]``."""
+        members = subgraphs.members.clamp(min=0)
+        new = subgraphs.filled & ~self._contexts[:, members]
+        keys = torch.where(new, self.instances.key[members], 0).sum(dim=-1)
+        keys += self._context_keys[:, subgraphs.instance]
+        flat = keys.flatten()
+        held, found = self._held.find(flat)
+        if not found.all():
+            missing = torch.nonzero(~found).flatten()
+            new_keys, first = _first_of_each(flat[missing])
+            position = missing[first]
+            self._held.add(new_keys, self._ask(subgraphs, position // len(subgraphs), position % len(subgraphs)))
+            held, _ = self._held.find(flat)
+        return held.view(keys.shape).mean(dim=0)
+
+    def _ask(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
+        """Asks how well the union of subgraph ``row`` and ``context`` holds the target, both ``[Q]``."""
+        instance = subgraphs.instance[row]
+        cost = self.predictor.cost(self.instances)[instance]
+        parts = []
+        for chunk in self.predictor.chunks(cost):
+            part = instance[chunk]
+            counts = self.instances.node_counts[part]
+            owner, node = ranges(self.instances.ptr[part], counts)
+            kept = self._contexts[context[chunk][owner], node]
+            members = subgraphs.members[row[chunk]]
+            shift = (pointers(counts)[:-1] - self.instances.ptr[part])[:, None]
+            kept[(members + shift)[members >= 0]] = True
+            prediction = self.predictor.predict(self.instances, part, kept, self.removal)
+            parts.append(self.target.log_hold(prediction, part).exp())
+        return torch.cat(parts)

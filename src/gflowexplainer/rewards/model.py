@@ -1,0 +1,300 @@
+"""Asks the user's model about many subgraphs at once: one disjoint union, one forward call.
+
+The model is only ever called forward, in evaluation mode and without gradients, so any PyG model works.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from gflowexplainer.errors import ConfigError, ModelError, one_of
+from gflowexplainer.instances import Instances
+from gflowexplainer.rewards.borrowing import borrowed
+from gflowexplainer.segments import pointers, ranges, segment_sum
+from gflowexplainer.subgraphs import instance_keys
+
+MODES = ("multiclass_classification", "binary_classification", "regression")
+RETURN_TYPES = ("raw", "probs", "log_probs")
+LEVELS = ("node", "graph")
+
+
+def count_hops(model: nn.Module) -> int:
+    """Counts the message-passing layers of ``model``: how far information travels to a node."""
+    hops = sum(isinstance(module, MessagePassing) for module in model.modules())
+    if hops == 0:
+        raise ConfigError(
+            f"No torch_geometric MessagePassing layer was found in {type(model).__name__}, so the size of its "
+            "computation graphs is unknown. Pass 'num_hops'."
+        )
+    return hops
+
+
+class Predictor:
+    """The explained model as a function from subgraphs to predictions.
+
+    Args:
+        model: The user's model, called as ``model(x, edge_index, **arguments)`` and, at graph level, with
+            ``batch`` where it takes one.
+        level: ``"node"`` or ``"graph"``.
+        mode: ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
+        return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
+        num_hops: Message-passing layers of the model; counted if not given.
+        memory_budget: Bytes that one disjoint union may take, roughly; larger work is done in several calls.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        level: str = "node",
+        mode: str = "multiclass_classification",
+        return_type: str = "raw",
+        num_hops: int | None = None,
+        memory_budget: int = 256 << 20,
+    ) -> None:
+        self.model = model
+        self.level = one_of("level", level, LEVELS)
+        self.mode = one_of("mode", mode, MODES)
+        self.return_type = one_of("return_type", return_type, RETURN_TYPES)
+        self.num_hops = count_hops(model) if num_hops is None else num_hops
+        if memory_budget < 1:
+            raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
+        self.memory_budget = memory_budget
+        self.num_evaluations = 0
+        parameters = inspect.signature(model.forward).parameters
+        self._takes_batch = "batch" in parameters or any(
+            p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
+        )
+
+    def borrow(self) -> AbstractContextManager[nn.Module]:
+        """Puts the model into evaluation mode for a block and hands it back as it came."""
+        return borrowed(self.model)
+
+    def whole(self, instances: Instances) -> Tensor:
+        """Predicts on the instances as they are, shape ``[I, C]``."""
+        everything = torch.arange(len(instances), device=instances.device)
+        cost = self.cost(instances)
+        parts = []
+        for chunk in self.chunks(cost):
+            index = everything[chunk]
+            kept = torch.ones(int(instances.node_counts[index].sum()), dtype=torch.bool, device=instances.device)
+            parts.append(self.predict(instances, index, kept))
+        return torch.cat(parts)
+
+    def cost(self, instances: Instances) -> Tensor:
+        """Estimates the bytes that one query of each instance takes in a disjoint union, shape ``[I]``."""
+        width = 4 * (instances.x.size(1) + 64)
+        return instances.node_counts * width + instances.edge_counts * 4 * (64 + 16)
+
+    def chunks(self, cost: Tensor) -> Iterator[slice]:
+        """Cuts work of given cost in bytes ``[Q]`` into slices that fit the memory budget, one item at least."""
+        total = torch.cumsum(cost, 0)
+        begin, count = 0, cost.numel()
+        while begin < count:
+            done = total[begin - 1] if begin else 0
+            end = int(torch.searchsorted(total, done + self.memory_budget, right=True))
+            end = max(end, begin + 1)
+            yield slice(begin, end)
+            begin = end
+
+    def predict(
+        self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced"
+    ) -> Tensor:
+        """Predicts on ``Q`` subgraphs in one forward call.
+
+        Args:
+            instances: The instances.
+            instance: Instance of each query, shape ``[Q]``.
+            kept: The nodes that are kept, as a flat mask over the nodes of the queries' instances, one
+                instance behind the other, shape ``[sum of their node counts]``.
+            removal: ``"induced"``: the other nodes go. ``"isolate"``: they stay, without their edges.
+
+        Returns:
+            Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
+        """
+        node_counts = instances.node_counts[instance]
+        owner, node = ranges(instances.ptr[instance], node_counts)
+        first = pointers(node_counts)[:-1]
+        edge_owner, edge = ranges(instances.edge_ptr[instance], instances.edge_counts[instance])
+        ends = instances.edge_index[:, edge] + (first - instances.ptr[instance])[edge_owner]
+        inside = kept[ends[0]] & kept[ends[1]]
+        edge, ends, edge_owner = edge[inside], ends[:, inside], edge_owner[inside]
+
+        if self.level == "graph":
+            present = self._remaining(kept, owner, first, instance.numel(), removal)
+            place = torch.cumsum(present, 0) - 1
+            return self.read(
+                self._forward(instances, node[present], place[ends], edge, owner[present], instance.numel())
+            )
+        center = first + instances.center[instance] - instances.ptr[instance]
+        present = self._receptive_field(center, ends, node.numel())
+        like = self._first_alike(instances, instance, node, owner, present)
+        present &= (like == torch.arange(instance.numel(), device=like.device))[owner]
+        inside = present[ends[0]] & present[ends[1]]
+        place = torch.cumsum(present, 0) - 1
+        rows = self._forward(
+            instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
+        )
+        return self.read(rows[place[center[like]]])
+
+    @staticmethod
+    def _remaining(kept: Tensor, owner: Tensor, first: Tensor, num_graphs: int, removal: str) -> Tensor:
+        """Marks the nodes that stay in a graph, shape ``[sum of node counts]``."""
+        if removal == "isolate":
+            return torch.ones_like(kept)
+        # A graph that lost every node still needs one, or pooling would skip it: an isolated first node.
+        emptied = segment_sum(kept.long(), owner, num_graphs) == 0
+        present = kept.clone()
+        present[first[emptied]] = True
+        return present
+
+    def _first_alike(
+        self, instances: Instances, instance: Tensor, node: Tensor, owner: Tensor, present: Tensor
+    ) -> Tensor:
+        """Finds queries that come down to the same receptive field; names the first such query, shape ``[Q]``."""
+        keys = segment_sum(torch.where(present, instances.key[node], 0), owner, instance.numel())
+        keys += instance_keys(instances)[instance]
+        _, group = torch.unique(keys, return_inverse=True)
+        position = torch.arange(instance.numel(), device=instance.device)
+        first = torch.full_like(group, instance.numel()).scatter_reduce_(0, group, position, "amin")
+        return first[group]
+
+    def _receptive_field(self, center: Tensor, ends: Tensor, total: int) -> Tensor:
+        """Marks the nodes that the prediction at ``center`` can depend on, shape ``[total]``.
+
+        These reach the center in as many steps as there are layers; one step more is kept because degree
+        normalisation looks at the neighbours of the outermost nodes.
+        """
+        reached = torch.zeros(total, dtype=torch.bool, device=center.device)
+        reached[center] = True
+        source, target = ends
+        for _ in range(self.num_hops + 1):
+            reached[source[reached[target]]] = True
+        return reached
+
+    def _forward(
+        self,
+        instances: Instances,
+        node: Tensor,
+        edge_index: Tensor,
+        edge: Tensor,
+        owner: Tensor,
+        num_graphs: int,
+    ) -> Tensor:
+        """Calls the model on the disjoint union and checks what comes back."""
+        self.num_evaluations += num_graphs
+        arguments: dict[str, Any] = dict(instances.shared_arguments)
+        arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
+        arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
+        x = instances.x[node]
+        if self.level == "node":
+            return self._checked(self._call(x, edge_index, arguments), x.size(0))
+        if self._takes_batch:
+            return self._checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
+        return torch.cat([
+            self._checked(self._call(*part), 1)
+            for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
+        ])
+
+    def _one_by_one(
+        self,
+        instances: Instances,
+        x: Tensor,
+        edge_index: Tensor,
+        node: Tensor,
+        edge: Tensor,
+        owner: Tensor,
+        num_graphs: int,
+    ) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
+        """Takes a disjoint union apart again, for a graph model that takes no ``batch``."""
+        node_ptr = pointers(torch.bincount(owner, minlength=num_graphs)).tolist()
+        edge_ptr = pointers(torch.bincount(owner[edge_index[0]], minlength=num_graphs)).tolist()
+        for graph in range(num_graphs):
+            nodes = slice(node_ptr[graph], node_ptr[graph + 1])
+            edges = slice(edge_ptr[graph], edge_ptr[graph + 1])
+            arguments = dict(instances.shared_arguments)
+            arguments |= {name: value[node[nodes]] for name, value in instances.node_arguments.items()}
+            arguments |= {name: value[edge[edges]] for name, value in instances.edge_arguments.items()}
+            yield x[nodes], edge_index[:, edges] - node_ptr[graph], arguments
+
+    def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
+        try:
+            return self.model(x, edge_index, **arguments)
+        except Exception as error:
+            names = ", ".join(["x", "edge_index", *arguments])
+            raise ModelError(
+                f"{type(self.model).__name__} failed when called with ({names}) on a part of the graph: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _checked(self, output: Tensor, rows: int) -> Tensor:
+        """Refuses an output that has the wrong shape or is not finite."""
+        name = type(self.model).__name__
+        if not isinstance(output, Tensor):
+            raise ModelError(f"{name} must return a tensor (got {type(output).__name__}). Wrap it.")
+        if self.level == "graph" and rows == 1 and output.dim() == 1 and output.numel() != 1:
+            output = output[None]
+        if output.dim() == 1:
+            output = output[:, None]
+        if output.dim() != 2 or output.size(0) != rows:
+            what = "node" if self.level == "node" else "graph"
+            raise ModelError(
+                f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
+                f"Is it really a {what}-level model?"
+            )
+        if not torch.isfinite(output).all() and not (self.return_type == "log_probs" and not output.isnan().any()):
+            raise ModelError(f"{name} returned NaN or infinity. An explanation of that would mean nothing.")
+        return output
+
+    def read(self, output: Tensor) -> Tensor:
+        """Turns what the model returns ``[Q, C]`` into probabilities, or values for regression."""
+        if self.mode == "regression":
+            return output
+        if self.mode == "binary_classification":
+            if output.size(1) != 1:
+                raise ModelError(
+                    f"A binary classifier must return one column (got {output.size(1)}). "
+                    "Use mode='multiclass_classification'."
+                )
+            positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[self.return_type]()
+            return torch.cat([1 - positive, positive], dim=1)
+        if self.return_type == "raw":
+            return output.softmax(dim=1)
+        return output.exp() if self.return_type == "log_probs" else output
+
+
+def embeddings(
+    model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None
+) -> Tensor:
+    """Reads the outputs of all message-passing layers at every node in one forward call, shape ``[N, H]``."""
+    seen: list[Tensor] = []
+
+    def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
+        if isinstance(output, tuple):
+            output = output[0]
+        if isinstance(output, Tensor) and output.dim() >= 2 and output.size(0) == x.size(0):
+            seen.append(output.detach().flatten(1))
+
+    handles = []
+    try:
+        handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
+        with borrowed(model):
+            model(x, edge_index, **(arguments or {}))
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)
+

@@ -1,0 +1,80 @@
+"""What an explanation has to hold: the predicted class, a class of the user's choice, or a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import InstanceError
+from gflowexplainer.instances import Instances
+from gflowexplainer.rewards.model import Predictor
+
+TINY = 1e-12
+"""Probabilities below this count as this, so that their logarithm stays finite."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The prediction of ``I`` instances that subgraphs are held against.
+
+    Attributes:
+        prediction: Class probabilities on the whole instances ``[I, C]``, or values ``[I, 1]``.
+        label: Class to hold, shape ``[I]``; ``None`` for regression.
+        scale: For regression, the deviation that counts as one unit, shape ``[I]``.
+    """
+
+    prediction: Tensor
+    label: Tensor | None
+    scale: Tensor
+
+    @classmethod
+    def of(cls, predictor: Predictor, instances: Instances, label: Tensor | None = None) -> Target:
+        """Asks the model about the whole instances; the predicted class is held unless ``label`` ``[I]`` is given.
+
+        For regression, one unit of deviation is how far the prediction moves when all else than the
+        explained node is removed (at graph level: all edges), so that rewards compare across instances.
+        """
+        with predictor.borrow():
+            prediction = predictor.whole(instances)
+            if predictor.mode == "regression":
+                bare = _bare_prediction(predictor, instances)
+                value = prediction if label is None else label.reshape(-1, 1).to(prediction)
+                scale = (prediction - bare).abs().sum(dim=1).clamp(min=1e-6)
+                return cls(value, None, scale)
+        num_classes = prediction.size(1)
+        if label is None:
+            label = prediction.argmax(dim=1)
+        else:
+            label = label.to(prediction.device).reshape(-1).long()
+            if label.numel() != len(instances):
+                raise InstanceError(f"There are {len(instances)} instances but {label.numel()} targets.")
+            wrong = label[(label < 0) | (label >= num_classes)]
+            if wrong.numel():
+                raise InstanceError(
+                    f"The target names class {int(wrong[0])}, but the model knows {num_classes} classes. "
+                    f"Pass classes in [0, {num_classes})."
+                )
+        return cls(prediction, label, prediction.new_ones(len(instances)))
+
+    def log_hold(self, prediction: Tensor, instance: Tensor) -> Tensor:
+        """Says how well predictions ``[Q, C]`` hold the target of their instances: a logarithm <= 0, shape ``[Q]``.
+
+        Classification: the log-probability of the class. Regression: a Gaussian in the deviation.
+        """
+        if self.label is None:
+            deviation = (prediction - self.prediction[instance]).abs().sum(dim=1) / self.scale[instance]
+            return -0.5 * deviation.square()
+        return prediction.gather(1, self.label[instance, None])[:, 0].clamp(min=TINY).log()
+
+
+def _bare_prediction(predictor: Predictor, instances: Instances) -> Tensor:
+    kept = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
+    kept[instances.center[instances.center >= 0]] = True
+    index = torch.arange(len(instances), device=instances.device)
+    parts = []
+    for chunk in predictor.chunks(predictor.cost(instances)):
+        begin, end = int(instances.ptr[chunk.start]), int(instances.ptr[chunk.stop])
+        parts.append(predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate"))
+    return torch.cat(parts)
