@@ -12,6 +12,10 @@ from gflowexplainer.noise import combine
 from gflowexplainer.segments import find_sorted
 
 
+TOO_SMALL = -30.0
+"""What is added to the log-reward of a subgraph below the lower size bound: practically nothing is left of it."""
+
+
 @dataclass(frozen=True)
 class Subgraphs:
     """``B`` subgraphs of at most ``K`` nodes.
@@ -44,6 +48,11 @@ class Subgraphs:
     def cat(parts: list[Subgraphs]) -> Subgraphs:
         """Puts batches of equal width ``K`` behind each other."""
         return Subgraphs(torch.cat([p.instance for p in parts]), torch.cat([p.members for p in parts]))
+
+
+def size_penalty(size: Tensor, can_grow: Tensor, min_nodes: int) -> Tensor:
+    """Gives :data:`TOO_SMALL` where a subgraph has fewer than ``min_nodes`` nodes and could have more, else 0."""
+    return torch.where((size < min_nodes) & can_grow, TOO_SMALL, 0.0)
 
 
 def instance_keys(instances: Instances) -> Tensor:

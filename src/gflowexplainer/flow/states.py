@@ -92,11 +92,21 @@ class States:
         size = subgraphs.size
         cut, is_cut = empty_cut_matrix(batch, width, size.device)
         filled = subgraphs.filled & (size < width)[:, None]
-        state = segment_ids(filled.sum(dim=1))
         entry, neighbor = instances.neighbors_of(subgraphs.members[filled])
-        state = state[entry]
+        state = segment_ids(filled.sum(dim=1))[entry]
         outside = ~(subgraphs.members[state] == neighbor[:, None]).any(dim=1)
-        ptr, frontier, links = _merge_frontier(instances.num_nodes, batch, state[outside], neighbor[outside], None)
+        state, neighbor = state[outside], neighbor[outside]
+        links = torch.ones_like(neighbor)
+        nothing = torch.nonzero(size == 0).flatten()
+        counts = instances.node_counts[subgraphs.instance[nothing]]
+        owner, anywhere = ranges(instances.ptr[subgraphs.instance[nothing]], counts)
+        ptr, frontier, links = _merge_frontier(
+            instances.num_nodes,
+            batch,
+            torch.cat([state, nothing[owner]]),
+            torch.cat([neighbor, anywhere]),
+            torch.cat([links, torch.zeros_like(anywhere)]),
+        )
         adjacent, _ = inner_neighbors(instances, subgraphs)
         return cls(
             instances, subgraphs, size, rooted, adjacent.sum(dim=2), cut, is_cut, ptr, frontier, links
@@ -245,10 +255,9 @@ class States:
 
 
 def _merge_frontier(
-    num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor | None
+    num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Unites frontier entries that name the same node of the same state and adds up their links."""
     keys, group = torch.unique(state * num_nodes + node, return_inverse=True)
-    links = torch.ones_like(node) if links is None else links
     counts = torch.bincount(keys // num_nodes, minlength=batch)
     return pointers(counts), keys % num_nodes, segment_sum(links, group, keys.numel())

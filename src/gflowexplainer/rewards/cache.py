@@ -36,3 +36,11 @@ class KeyedCache:
         keys, values = torch.cat([self._keys, keys]), torch.cat([self._values.to(values), values])
         self._keys, order = keys.sort()
         self._values = values[order]
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        """Gives the contents under ``name``, for a checkpoint."""
+        return {f"{name}_keys": self._keys, f"{name}_values": self._values}
+
+    def load_tensors(self, name: str, tensors: dict[str, Tensor]) -> None:
+        """Takes the contents that :meth:`tensors` gave."""
+        self._keys, self._values = tensors[f"{name}_keys"], tensors[f"{name}_values"]

@@ -70,6 +70,15 @@ class ContextReward(Reward):
         total = segment_sum(keys.t(), instances.owner, len(instances)).t()
         return total + instance_keys(instances)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """See :class:`Reward`."""
+        return super().tensors() | self._held.tensors("union")
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """See :class:`Reward`."""
+        super().load_tensors(tensors)
+        self._held.load_tensors("union", tensors)
+
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
         rows = max(1, self.predictor.memory_budget // (subgraphs.members.size(1) * self.num_contexts * 32))
         parts = [

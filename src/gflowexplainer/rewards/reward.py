@@ -13,11 +13,9 @@ from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import pointers, ranges, segment_sum
-from gflowexplainer.subgraphs import Subgraphs, subgraph_keys
+from gflowexplainer.subgraphs import Subgraphs, size_penalty, subgraph_keys
 
 REMOVALS = ("induced", "isolate")
-TOO_SMALL = -30.0
-"""What is added to the log-reward of a subgraph with fewer nodes than ``min_nodes``."""
 
 
 class Reward(ABC):
@@ -33,7 +31,7 @@ class Reward(ABC):
         target: What is to be held; asked from the model if not given.
         beta: Reward exponent.
         relative: Whether ``beta`` is relative to the instance's spread of log-rewards.
-        min_nodes: Smaller subgraphs get a reward of practically zero (``TOO_SMALL`` is added to its logarithm).
+        min_nodes: Smaller subgraphs get a reward of practically zero (see :func:`~gflowexplainer.subgraphs.size_penalty`).
         removal: What "without the rest" means: ``"induced"`` (nodes and edges go) or ``"isolate"`` (edges go,
             nodes stay: right for mean pooling over a graph).
         cache_size: Number of subgraphs whose reward is remembered.
@@ -92,18 +90,12 @@ class Reward(ABC):
             can_grow: Whether each could become larger, shape ``[B]``; one that cannot is never too small.
         """
         value = self.temper(self.log_score(subgraphs), subgraphs.instance)
-        return value + self.size_penalty(subgraphs.size, can_grow)
+        grows = torch.ones_like(subgraphs.instance, dtype=torch.bool) if can_grow is None else can_grow
+        return value + size_penalty(subgraphs.size, grows, self.min_nodes)
 
     def temper(self, log_score: Tensor, instance: Tensor) -> Tensor:
         """Applies the exponent of each subgraph's instance."""
         return log_score * (self.beta / self.spread[instance])
-
-    def size_penalty(self, size: Tensor, can_grow: Tensor | None = None) -> Tensor:
-        """Gives ``TOO_SMALL`` where a subgraph is smaller than ``min_nodes`` but could grow, else 0."""
-        small = size < self.min_nodes
-        if can_grow is not None:
-            small = small & can_grow
-        return torch.where(small, TOO_SMALL, 0.0)
 
     def calibrate(self, subgraphs: Subgraphs) -> None:
         """Measures the spread of log-rewards of each instance on a sample of its subgraphs.
@@ -118,6 +110,15 @@ class Reward(ABC):
         square = segment_sum((score - mean[instance]).square(), instance, len(self.instances)) / count
         spread = square.sqrt()
         self.spread = torch.where(spread > 1e-6, spread, 1.0)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Gives spread and cached values, for a checkpoint: with them a resumed training sees the same numbers."""
+        return {"spread": self.spread} | self._cache.tensors("subgraph")
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Takes spread and cached values from a checkpoint."""
+        self.spread = tensors["spread"]
+        self._cache.load_tensors("subgraph", tensors)
 
     def kept_mask(self, subgraphs: Subgraphs) -> Tensor:
         """Marks the members as a flat mask over the nodes of each subgraph's instance."""

@@ -1,0 +1,141 @@
+"""The exact truth of small instances: every connected subgraph, the target on them, and what a policy samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import EnumerationError
+from gflowexplainer.flow.policy import Policy
+from gflowexplainer.flow.states import States
+from gflowexplainer.instances import Instances
+from gflowexplainer.segments import segment_logsumexp, segment_sum
+from gflowexplainer.subgraphs import Subgraphs, marginals, subgraph_keys
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """Every connected subgraph of some instances, ``S`` in total, with the edges of the DAG between them.
+
+    Attributes:
+        states: All states, smallest first.
+        root: Which of the enumerated instances (position in the list asked for) a state belongs to, ``[S]``.
+        child: The state that each frontier entry of ``states`` leads to, shape ``[F]``.
+        num_roots: Number of enumerated instances.
+        level_ptr: First state of each size, shape ``[levels + 1]``.
+    """
+
+    states: States
+    root: Tensor
+    child: Tensor
+    num_roots: int
+    level_ptr: list[int]
+
+    @property
+    def subgraphs(self) -> Subgraphs:
+        """The subgraphs that a rollout can end in: all states but the empty ones."""
+        return self.states.subgraphs
+
+    @property
+    def counts(self) -> Tensor:
+        """Number of states of each enumerated instance, shape ``[num_roots]``."""
+        return torch.bincount(self.root, minlength=self.num_roots)
+
+    def normalize(self, log_weight: Tensor) -> Tensor:
+        """Turns log-weights ``[S]`` into log-probabilities within each instance; an empty state gets none."""
+        log_weight = torch.where(self.states.size == 0, -torch.inf, log_weight)
+        return log_weight - segment_logsumexp(log_weight, self.root, self.num_roots)[self.root]
+
+
+def enumerate_subgraphs(
+    instances: Instances,
+    instance: Tensor,
+    start: Tensor | None,
+    max_nodes: int,
+    *,
+    limit: int = 200_000,
+) -> Enumeration:
+    """Lists all connected subgraphs of at most ``max_nodes`` nodes, level by level, for a batch of instances.
+
+    Args:
+        instances: The instances.
+        instance: Those to enumerate, shape ``[B]``.
+        start: Start node of each, shape ``[B]``, or ``None`` for subgraphs anywhere in the instance.
+        max_nodes: Size bound.
+        limit: Subgraphs in total above which :class:`~gflowexplainer.errors.EnumerationError` is raised.
+    """
+    level = States.initial(instances, instance, start, max_nodes)
+    root = torch.arange(instance.numel(), device=instance.device)
+    levels, roots, children, offsets = [level], [root], [], [0, len(level)]
+    while level.frontier.numel():
+        entry_state = level.frontier_state
+        if offsets[-1] + level.frontier.numel() > 8 * limit:
+            raise _too_many(limit, max_nodes)
+        wide = level.select(entry_state)
+        # Entry j of the frontier is taken in the j-th copy; within a copy it keeps its place.
+        place = torch.arange(level.frontier.numel(), device=root.device) - level.frontier_ptr[entry_state]
+        grown = wide.step(wide.frontier_ptr[:-1] + place)
+        keys = subgraph_keys(instances, grown.subgraphs) + root[entry_state] * 0x5851F42D4C957F2D
+        unique, group = torch.unique(keys, return_inverse=True)
+        position = torch.arange(keys.numel(), device=root.device)
+        first = torch.full_like(unique, keys.numel()).scatter_reduce_(0, group, position, "amin")
+        # Keep the order of first discovery: it does not depend on the values of the hashes.
+        order = torch.argsort(first)
+        rank = torch.empty_like(order)
+        rank[order] = torch.arange(order.numel(), device=root.device)
+        children.append(offsets[-1] + rank[group])
+        level, root = grown.select(first[order]), root[entry_state][first[order]]
+        levels.append(level)
+        roots.append(root)
+        offsets.append(offsets[-1] + len(level))
+        if offsets[-1] > limit:
+            raise _too_many(limit, max_nodes)
+    empty = torch.empty(0, dtype=torch.long, device=root.device)
+    child = torch.cat([*children, empty])
+    return Enumeration(States.cat(levels), torch.cat(roots), child, instance.numel(), offsets)
+
+
+def _too_many(limit: int, max_nodes: int) -> EnumerationError:
+    return EnumerationError(
+        f"There are more than {limit} connected subgraphs of at most {max_nodes} nodes. "
+        "Raise 'limit', lower 'max_nodes', or do without the exact truth."
+    )
+
+
+@torch.no_grad()
+def terminal_distribution(enumeration: Enumeration, policy: Policy, encoding: object) -> Tensor:
+    """Computes the log-probability that a rollout of ``policy`` ends in each state, shape ``[S]``.
+
+    Dynamic programming over the DAG: a state is reached from all its parents, smaller ones first.
+    """
+    states = enumeration.states
+    action, stop = policy.log_flows(encoding, states)
+    action, stop = action.double(), stop.double()
+    state = states.frontier_state
+    out = torch.logaddexp(stop, segment_logsumexp(action, state, len(states)))
+    step = action - out[state]
+    reach = torch.full_like(stop, -torch.inf)
+    reach[: enumeration.level_ptr[1]] = 0.0
+    for begin, end in zip(enumeration.level_ptr[:-1], enumeration.level_ptr[1:], strict=True):
+        entries = slice(int(states.frontier_ptr[begin]), int(states.frontier_ptr[end]))
+        child = enumeration.child[entries]
+        if child.numel():
+            arriving = reach[state[entries]] + step[entries]
+            total = segment_logsumexp(arriving, child - end, int(child.max()) - end + 1)
+            reach[end : end + total.numel()] = total
+    return reach + stop - out
+
+
+def total_variation(enumeration: Enumeration, log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Gives half the sum of absolute differences of two distributions on the states, for each instance."""
+    difference = (log_p.double().exp() - log_q.double().exp()).abs()
+    return 0.5 * segment_sum(difference, enumeration.root, enumeration.num_roots)
+
+
+def exact_marginals(enumeration: Enumeration, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+    """Gives the probability of each node ``[n]`` and of each neighbour entry ``[m]`` under a distribution."""
+    return marginals(
+        enumeration.states.instances, enumeration.subgraphs, log_probability.exp()
+    )

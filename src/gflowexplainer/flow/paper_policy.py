@@ -1,0 +1,212 @@
+"""The paper's policy network (equations 7 to 9, 12 and 13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.flow.policy import Policy
+from gflowexplainer.flow.states import States
+from gflowexplainer.instances import Instances
+from gflowexplainer.segments import find_sorted, pointers, ranges, segment_logsumexp, segment_sum
+from gflowexplainer.subgraphs import neighbor_keys
+
+PROPAGATIONS = ("graph", "frontier")
+
+
+@dataclass(frozen=True)
+class PaperEncoding:
+    """What depends on the instances alone.
+
+    Attributes:
+        features: Input features, shape ``[n, D]``.
+        spread_features: The same after propagation over the instance, shape ``[n, D]``.
+        returning: Share of a node's own signal that comes back to it: the diagonal of the propagation, ``[n]``.
+    """
+
+    features: Tensor
+    spread_features: Tensor
+    returning: Tensor
+
+
+class PaperPolicy(Policy):
+    r"""Indicators, APPNP, an MLP, and STOP through attention.
+
+    The features of a node are extended by two indicators, of the start and of the members (equation 7). APPNP
+    is linear: with :math:`P = \sum_{l<L} \alpha (1-\alpha)^l \hat{A}^l + (1-\alpha)^L \hat{A}^L` the
+    representation of node ``u`` is :math:`\Theta_1 [(PX)_u, (P 1_{v_0})_u, (P 1_s)_u]` (equation 8). An MLP
+    follows (equation 9), then a linear head whose output is the log-flow. STOP is one more row, the
+    attention-weighted mean of the others (equations 12 and 13). Equation 12 normalises over the frontier and
+    equation 13 sums over frontier and members; here both run over frontier and members.
+
+    Args:
+        in_features: Width ``D`` of the node features.
+        hidden: Width of the network.
+        alpha: Teleport weight of APPNP, as in equation 8.
+        layers: Propagation steps, at most 3.
+        propagation: ``"graph"``: over the whole instance, so that a parent is one subtraction away.
+            ``"frontier"``: over the graph induced on members and frontier, as printed; every parent must then
+            really be built. Kept as the reference to compare with.
+        min_nodes: See :class:`Policy`.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        hidden: int = 64,
+        alpha: float = 0.85,
+        layers: int = 3,
+        propagation: str = "graph",
+        min_nodes: int = 1,
+    ) -> None:
+        super().__init__(in_features, min_nodes)
+        if not 0 <= alpha <= 1:
+            raise ConfigError(f"'alpha' of APPNP must lie in [0, 1] (got {alpha}).")
+        if not 0 <= layers <= 3:
+            raise ConfigError(f"'layers' of APPNP must lie in 0..3 (got {layers}).")
+        self.alpha, self.layers = alpha, layers
+        self.propagation = one_of("propagation", propagation, PROPAGATIONS)
+        self.transform = nn.Linear(in_features + 2, hidden, bias=False)
+        self.mlp = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+        self.attention = nn.Linear(hidden, 1, bias=False)
+        self.head = nn.Linear(hidden, 1)
+
+    def encode(self, instances: Instances, features: Tensor) -> PaperEncoding:
+        """See :class:`Policy`."""
+        features = self.standardize(features)
+        degree = instances.degree.to(features.dtype) + 1
+        row = torch.repeat_interleave(torch.arange(instances.num_nodes, device=features.device), instances.degree)
+        spread = self._propagate(features, row, instances.neighbor, degree)
+        return PaperEncoding(features, spread, self._returning(instances, row, degree))
+
+    def _propagate(self, signal: Tensor, row: Tensor, column: Tensor, degree: Tensor) -> Tensor:
+        """Applies APPNP to ``signal`` ``[n, ...]``; self loops are added, ``degree`` counts them."""
+        scale = degree.rsqrt()
+        weight = (scale[row] * scale[column]).view(-1, *[1] * (signal.dim() - 1))
+        own = (1 / degree).view(-1, *[1] * (signal.dim() - 1))
+        out = signal
+        for _ in range(self.layers):
+            moved = segment_sum(weight * out[column], row, signal.size(0)) + own * out
+            out = (1 - self.alpha) * moved + self.alpha * signal
+        return out
+
+    def _returning(self, instances: Instances, row: Tensor, degree: Tensor) -> Tensor:
+        """Gives the diagonal of the propagation matrix from the closed walks of length 0 to 3, shape ``[n]``."""
+        number = instances.num_nodes
+        scale = degree.rsqrt()
+        weight = scale[row] * scale[instances.neighbor]
+        own = 1 / degree
+        two = own.square() + segment_sum(weight.square(), row, number)
+        # Walks u-w-x-u: with w = u, x = u or both standing still, and real triangles.
+        mixed = segment_sum(weight.square() * own[instances.neighbor], row, number)
+        still = segment_sum(weight.square(), row, number) * own
+        three = own**3 + 2 * still + mixed + self._triangles(instances, row, weight)
+        walks = [torch.ones_like(own), own, two, three][: self.layers + 1]
+        total = torch.zeros_like(own)
+        for length, walk in enumerate(walks):
+            last = length == self.layers
+            total = total + (1.0 if last else self.alpha) * (1 - self.alpha) ** length * walk
+        return total
+
+    @staticmethod
+    def _triangles(instances: Instances, row: Tensor, weight: Tensor) -> Tensor:
+        """Adds up the weight of closed walks along the triangles at each node, from the smaller end of an edge."""
+        smaller = instances.degree[row] <= instances.degree[instances.neighbor]
+        end = torch.where(smaller, row, instances.neighbor)
+        other = torch.where(smaller, instances.neighbor, row)
+        edge, position = ranges(instances.neighbor_ptr[end], instances.degree[end])
+        third = instances.neighbor[position]
+        keys = neighbor_keys(instances)
+        across, found = find_sorted(keys, other[edge] * instances.num_nodes + third)
+        product = weight[edge] * weight[position] * weight[across]
+        return segment_sum(torch.where(found, product, 0), row[edge], instances.num_nodes)
+
+    def _signals(self, encoding: PaperEncoding, states: States) -> tuple[Tensor, Tensor, Tensor]:
+        """Propagates features and indicators for each state.
+
+        Returns:
+            Propagated rows ``[T, D + 2]`` for members and frontier, the state of each, and which row belongs to
+            each member slot and then to each frontier entry.
+        """
+        if self.propagation == "graph":
+            return self._signals_on_graph(encoding, states)
+        return self._signals_on_frontier(encoding, states)
+
+    @staticmethod
+    def _candidates(states: States) -> tuple[Tensor, Tensor]:
+        """Lists the members and then the frontier of all states: state and node of each."""
+        state, slot = torch.nonzero(states.subgraphs.filled, as_tuple=True)
+        return (
+            torch.cat([state, states.frontier_state]),
+            torch.cat([states.members[state, slot], states.frontier]),
+        )
+
+    def _signals_on_graph(self, encoding: PaperEncoding, states: States) -> tuple[Tensor, Tensor, Tensor]:
+        instances = states.instances
+        counts = instances.node_counts[states.instance]
+        first = pointers(counts)[:-1]
+        shift = first - instances.ptr[states.instance]
+        owner, node = ranges(instances.ptr[states.instance], counts)
+        entry, neighbor = instances.neighbors_of(node)
+        indicator = encoding.features.new_zeros(node.numel(), 2)
+        state, slot = torch.nonzero(states.subgraphs.filled, as_tuple=True)
+        indicator[states.members[state, slot] + shift[state], 1] = 1
+        if states.rooted:
+            indicator[states.members[:, 0] + shift, 0] = 1
+        degree = instances.degree[node].to(indicator.dtype) + 1
+        spread = self._propagate(indicator, entry, neighbor + shift[owner[entry]], degree)
+        state, node = self._candidates(states)
+        rows = torch.cat([encoding.spread_features[node], spread[node + shift[state]]], dim=1)
+        return rows, state, node
+
+    def _signals_on_frontier(self, encoding: PaperEncoding, states: States) -> tuple[Tensor, Tensor, Tensor]:
+        state, node = self._candidates(states)
+        total = states.instances.num_nodes
+        is_member = torch.arange(node.numel(), device=node.device) < int(states.size.sum())
+        keys, order = torch.sort(state * total + node)
+        entry, neighbor = states.instances.neighbors_of(node)
+        column, found = find_sorted(keys, state[entry] * total + neighbor)
+        row, column = entry[found], order[column[found]]
+        indicator = is_member[:, None].to(encoding.features.dtype)
+        root = torch.zeros_like(indicator)
+        if states.rooted:
+            root[node == states.members[state, 0]] = 1
+        signal = torch.cat([encoding.features[node], root, indicator], dim=1)
+        degree = torch.bincount(row, minlength=node.numel()).to(signal.dtype) + 1
+        return self._propagate(signal, row, column, degree), state, node
+
+    def log_flows(self, encoding: PaperEncoding, states: States) -> tuple[Tensor, Tensor]:
+        """See :class:`Policy`."""
+        rows, state, _ = self._signals(encoding, states)
+        hidden = self.mlp(self.transform(rows))
+        action = self.head(hidden[int(states.size.sum()) :])[:, 0]
+        attention = self.attention(hidden)[:, 0]
+        norm = segment_logsumexp(attention, state, len(states))
+        gamma = (attention - norm[state]).exp()
+        stop = self.head(segment_sum(gamma[:, None] * hidden, state, len(states)))[:, 0]
+        return action, self._bounded(stop, states)
+
+    def log_inflows(self, encoding: PaperEncoding, states: States, parents: Tensor) -> Tensor:
+        """See :class:`Policy`."""
+        state, slot = torch.nonzero(parents, as_tuple=True)
+        node = states.members[state, slot]
+        if self.propagation == "graph":
+            rows, _, _ = self._signals_on_graph(encoding, states)
+            row = torch.cumsum(states.subgraphs.filled.flatten(), 0).view(parents.shape)[state, slot] - 1
+            parent = rows[row].clone()
+            parent[:, -1] -= encoding.returning[node]
+            if not states.rooted:
+                parent[:, -2] = 0
+            flow = self.head(self.mlp(self.transform(parent)))[:, 0]
+        else:
+            built = states.without(state, slot)
+            action, _ = self.log_flows(encoding, built)
+            hit = torch.nonzero(built.frontier == node[built.frontier_state]).flatten()
+            flow = action.new_full((node.numel(),), -torch.inf)
+            flow = flow.index_put((built.frontier_state[hit],), action[hit])
+        flows = flow.new_full(parents.shape, -torch.inf)
+        return flows.index_put((state, slot), flow)

@@ -1,0 +1,169 @@
+"""The policy: how much flow leaves a state along each edge, and how much arrives along each.
+
+A policy sees a state only through sums over its members. A parent, which lacks one member, is therefore one
+subtraction away: all inflows of a state cost one row of the network each, and no graph is propagated again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gflowexplainer.flow.states import States
+from gflowexplainer.instances import Instances
+from gflowexplainer.subgraphs import size_penalty
+
+
+class Policy(nn.Module, ABC):
+    """Log-flows of a state's outgoing and incoming edges.
+
+    Args:
+        in_features: Width ``D`` of the node features.
+        min_nodes: Lower size bound. The penalty of smaller states is added to their stop flow, as it is to their
+            log-reward, so that the network need not learn that constant.
+    """
+
+    def __init__(self, in_features: int, min_nodes: int = 1) -> None:
+        super().__init__()
+        self.min_nodes = min_nodes
+        self.register_buffer("feature_mean", torch.zeros(in_features))
+        self.register_buffer("feature_scale", torch.ones(in_features))
+        self.feature_mean: Tensor
+        self.feature_scale: Tensor
+
+    def fit_scale(self, features: Tensor) -> None:
+        """Remembers mean and spread of features ``[n, D]``; from then on inputs are standardised by them."""
+        self.feature_mean = features.mean(dim=0)
+        spread = features.std(dim=0, correction=0)
+        self.feature_scale = torch.where(spread > 1e-6, spread, 1.0)
+
+    def standardize(self, features: Tensor) -> Tensor:
+        """Brings features ``[n, D]`` to the scale that the policy was made for."""
+        return (features - self.feature_mean) / self.feature_scale
+
+    @abstractmethod
+    def encode(self, instances: Instances, features: Tensor) -> Any:
+        """Computes once what depends on the instances alone, from node features ``[n, D]``."""
+
+    @abstractmethod
+    def log_flows(self, encoding: Any, states: States) -> tuple[Tensor, Tensor]:
+        """Gives the log-flow of adding each frontier node ``[F]`` and of stopping ``[B]``."""
+
+    @abstractmethod
+    def log_inflows(self, encoding: Any, states: States, parents: Tensor) -> Tensor:
+        r"""Gives the log-flow :math:`\log F(s \setminus \{u\} \to s)` that enters from each parent.
+
+        Args:
+            encoding: From :meth:`encode`.
+            states: ``B`` states.
+            parents: The members ``u`` that give a parent, shape ``[B, K]``.
+
+        Returns:
+            Log-flows, shape ``[B, K]``; ``-inf`` where there is no parent.
+        """
+
+    def _bounded(self, stop: Tensor, states: States) -> Tensor:
+        """Puts the size bound on stop flows ``[B]``; nothing is no explanation, so an empty state never stops."""
+        stop = torch.where(states.size == 0, -torch.inf, stop)
+        return stop + size_penalty(states.size, states.can_grow, self.min_nodes)
+
+
+@dataclass(frozen=True)
+class AdditiveEncoding:
+    """What the additive policy knows of every node: as a candidate, as a member and as the root, ``[n, H]``."""
+
+    candidate: Tensor
+    member: Tensor
+    root: Tensor
+    stop_root: Tensor
+    degree: Tensor
+
+
+class AdditivePolicy(Policy):
+    r"""The default policy: a two-layer network over sums of what the members say.
+
+    .. math::
+        \log F(s \to s \cup \{u\}) &= w^\top \sigma\big(W \sigma(c_u + \textstyle\sum_{v \in s} m_v
+            + r_{v_0} + k_{|s|} + \ell(u, s))\big) \\
+        \log F(s \to \mathit{stop}) &= w'^\top \sigma(W' \sigma(\textstyle\sum_{v \in s} m'_v + \dots))
+
+    where ``c``, ``m`` and ``r`` are linear in the features of a node, ``k`` is learned for each size and
+    :math:`\ell` is linear in the number of edges between ``u`` and ``s``, its logarithm and its share of the
+    degree of ``u``.
+
+    Args:
+        in_features: Width ``D`` of the node features.
+        max_nodes: Size bound ``K``.
+        hidden: Width of the network.
+        identities: Number of nodes ``n`` to give a learned vector each. Then the policy knows each node of its
+            training instances by name and can fit any distribution on them, but says nothing of other instances.
+        min_nodes: See :class:`Policy`.
+    """
+
+    def __init__(
+        self, in_features: int, max_nodes: int, hidden: int = 64, identities: int = 0, min_nodes: int = 1
+    ) -> None:
+        super().__init__(in_features, min_nodes)
+        self.max_nodes = max_nodes
+        self.per_node = nn.Linear(in_features, 5 * hidden)
+        self.identity = nn.Embedding(identities, 5 * hidden) if identities else None
+        self.by_size = nn.Embedding(max_nodes + 1, 2 * hidden)
+        self.by_links = nn.Linear(3, hidden, bias=False)
+        self.action_head = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+        self.stop_head = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+        nn.init.normal_(self.by_size.weight, std=0.1)
+        if self.identity is not None:
+            nn.init.normal_(self.identity.weight, std=0.5)
+
+    def encode(self, instances: Instances, features: Tensor) -> AdditiveEncoding:
+        """See :class:`Policy`."""
+        rows = self.per_node(self.standardize(features))
+        if self.identity is not None:
+            rows = rows + self.identity.weight
+        candidate, member, stop_member, root, stop_root = rows.chunk(5, dim=1)
+        # Sums over members shrink by the size bound, so that their scale does not depend on it.
+        member = torch.cat([member, stop_member], dim=1) / self.max_nodes**0.5
+        return AdditiveEncoding(candidate, member, root, stop_root, instances.degree)
+
+    def _summary(self, encoding: AdditiveEncoding, states: States) -> Tensor:
+        """Adds up what the members say, shape ``[B, 2 H]``: first for actions, then for stopping."""
+        filled = states.subgraphs.filled
+        state, slot = torch.nonzero(filled, as_tuple=True)
+        rows = encoding.member[states.members[state, slot]]
+        return rows.new_zeros(len(states), rows.size(1)).index_add_(0, state, rows)
+
+    def _whole(self, encoding: AdditiveEncoding, states: States, summary: Tensor, size: Tensor) -> Tensor:
+        """Adds size and root to sums over members, ``[B, 2 H]``."""
+        whole = summary + self.by_size(size)
+        if states.rooted:
+            whole = whole + torch.cat([encoding.root, encoding.stop_root], dim=1)[states.members[:, 0]]
+        return whole
+
+    def _links(self, encoding: AdditiveEncoding, node: Tensor, links: Tensor) -> Tensor:
+        count = links.to(encoding.candidate.dtype)
+        share = count / encoding.degree[node].clamp(min=1)
+        return self.by_links(torch.stack([count, torch.log1p(count), share], dim=1))
+
+    def log_flows(self, encoding: AdditiveEncoding, states: States) -> tuple[Tensor, Tensor]:
+        """See :class:`Policy`."""
+        whole = self._whole(encoding, states, self._summary(encoding, states), states.size)
+        for_action, for_stop = whole.chunk(2, dim=1)
+        hidden = encoding.candidate[states.frontier] + for_action[states.frontier_state]
+        hidden = hidden + self._links(encoding, states.frontier, states.links)
+        action = self.action_head(hidden)[:, 0]
+        return action, self._bounded(self.stop_head(for_stop)[:, 0], states)
+
+    def log_inflows(self, encoding: AdditiveEncoding, states: States, parents: Tensor) -> Tensor:
+        """See :class:`Policy`."""
+        state, slot = torch.nonzero(parents, as_tuple=True)
+        node = states.members[state, slot]
+        width = encoding.candidate.size(1)
+        whole = self._whole(encoding, states, self._summary(encoding, states), (states.size - 1).clamp(min=0))
+        hidden = whole[state, :width] - encoding.member[node, :width] + encoding.candidate[node]
+        hidden = hidden + self._links(encoding, node, states.inner_degree[state, slot])
+        flows = hidden.new_full(parents.shape, -torch.inf)
+        return flows.index_put((state, slot), self.action_head(hidden)[:, 0])

@@ -1,0 +1,162 @@
+"""All settings of an explainer as one plain dataclass, and the named presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.flow.objectives import OBJECTIVES
+from gflowexplainer.flow.paper_policy import PROPAGATIONS
+from gflowexplainer.flow.states import PARENT_RULES
+from gflowexplainer.rewards.reward import REMOVALS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How subgraphs are rewarded, how the flow network looks, and how it is trained.
+
+    Attributes:
+        max_nodes: Largest explanation (K).
+        min_nodes: Smallest explanation.
+        reward: ``"context"``, ``"prediction"`` (the paper's) or ``"regularized"`` (RG-Explainer's).
+        beta: Reward exponent.
+        relative_beta: Whether ``beta`` counts in units of each instance's spread of log-rewards.
+        num_contexts: Contexts of the context reward (M).
+        keep_probability: Probability that a context keeps a node (alpha).
+        removal: ``"induced"`` or ``"isolate"``.
+        start: Where graph-level explanations begin: ``"anywhere"`` or at the node of a ``"locator"``.
+        policy: ``"additive"`` or ``"paper"``.
+        propagation: Of the paper's policy: ``"graph"`` or ``"frontier"``.
+        hidden: Width of the policy.
+        model_embeddings: Whether the policy sees the explained model's node embeddings.
+        node_identities: Whether the policy knows every training node by name.
+        objective: One of :data:`~gflowexplainer.flow.objectives.OBJECTIVES`.
+        parents: ``"dag"``, ``"sequence"`` or ``"graph"``.
+        epochs: Passes over all instances.
+        batch_size: Instances of one update.
+        rollouts: Subgraphs grown for each of them.
+        epsilon: Share of uniform choices while training.
+        temperature: Of the policy's choices while training.
+        replays: Good subgraphs of earlier epochs that are rebuilt in another order, for each instance.
+        learning_rate: Of Adam; falls to ``final_rate`` times itself along a half cosine.
+        final_rate: See ``learning_rate``; 1 keeps it constant.
+        weight_decay: Decoupled weight decay.
+        clip_norm: Largest norm of a gradient; 0 for no limit.
+        locator_share: Share of the graphs that the locator is trained on in an epoch.
+        seed: Fixes everything.
+    """
+
+    max_nodes: int = 7
+    min_nodes: int = 1
+    reward: str = "context"
+    beta: float = 20.0
+    relative_beta: bool = False
+    num_contexts: int = 32
+    keep_probability: float = 0.5
+    removal: str = "induced"
+    start: str = "anywhere"
+    policy: str = "additive"
+    propagation: str = "graph"
+    hidden: int = 64
+    model_embeddings: bool = True
+    node_identities: bool = False
+    objective: str = "log_partition_variance"
+    parents: str = "dag"
+    epochs: int = 100
+    batch_size: int = 64
+    rollouts: int = 8
+    epsilon: float = 0.05
+    temperature: float = 1.0
+    replays: int = 0
+    learning_rate: float = 1e-2
+    final_rate: float = 0.05
+    weight_decay: float = 0.0
+    clip_norm: float = 10.0
+    locator_share: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("reward", self.reward, ("context", "prediction", "regularized"))
+        one_of("removal", self.removal, REMOVALS)
+        one_of("start", self.start, ("anywhere", "locator"))
+        one_of("policy", self.policy, ("additive", "paper"))
+        one_of("propagation", self.propagation, PROPAGATIONS)
+        one_of("objective", self.objective, OBJECTIVES)
+        one_of("parents", self.parents, PARENT_RULES)
+        for name in ("max_nodes", "min_nodes", "num_contexts", "hidden", "epochs", "batch_size", "rollouts"):
+            self._at_least(name, 1)
+        for name in ("replays", "epsilon", "weight_decay", "clip_norm"):
+            self._at_least(name, 0)
+        for name in ("beta", "temperature", "learning_rate"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ConfigError(f"'{name}' must be a positive number (got {getattr(self, name)!r}).")
+        for name in ("keep_probability", "final_rate", "locator_share"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ConfigError(f"'{name}' must lie in (0, 1] (got {getattr(self, name)!r}).")
+        if self.epsilon > 1:
+            raise ConfigError(f"'epsilon' must lie in [0, 1] (got {self.epsilon!r}).")
+        if self.min_nodes > self.max_nodes:
+            raise ConfigError(
+                f"'min_nodes' ({self.min_nodes}) must not exceed 'max_nodes' ({self.max_nodes})."
+            )
+
+    def _at_least(self, name: str, bound: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < bound:
+            raise ConfigError(f"'{name}' must be at least {bound} (got {value!r}).")
+        if isinstance(getattr(type(self), name), int) and not isinstance(value, int):
+            raise ConfigError(f"'{name}' must be a whole number (got {value!r}).")
+
+    @classmethod
+    def preset(cls, name: str = "default", **changes: Any) -> Settings:
+        """Gives a named set of settings, with ``changes``.
+
+        ``"default"``: the context reward with the additive policy. ``"paper"``: the paper's table of
+        hyper-parameters, its network, its reward and its loss in raw form. ``"sequence"`` and ``"graph"``: the
+        default with the paper's two ablations of the parents.
+        """
+        one_of("preset", name, tuple(PRESETS))
+        return cls.from_dict({**PRESETS[name], **changes})
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """Reads settings back; an unknown name is answered with the nearest right one."""
+        names = tuple(field.name for field in fields(cls))
+        for name in values:
+            one_of("setting", name, names)
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives plain values that JSON can hold."""
+        return asdict(self)
+
+    def change(self, **changes: Any) -> Settings:
+        """Gives a copy with some values changed."""
+        return replace(self, **changes)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "max_nodes": 20,
+        "reward": "prediction",
+        "beta": 1.0,
+        "policy": "paper",
+        "propagation": "frontier",
+        "start": "locator",
+        "model_embeddings": False,
+        "objective": "raw_flow_matching",
+        "epochs": 100,
+        "batch_size": 64,
+        "rollouts": 1,
+        "epsilon": 0.0,
+        "learning_rate": 1e-2,
+        "final_rate": 1.0,
+        "clip_norm": 0.0,
+        "locator_share": 0.2,
+    },
+    "sequence": {"parents": "sequence"},
+    "graph": {"parents": "graph"},
+}
