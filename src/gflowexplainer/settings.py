@@ -98,9 +98,7 @@ class Settings:
         if self.epsilon > 1:
             raise ConfigError(f"'epsilon' must lie in [0, 1] (got {self.epsilon!r}).")
         if self.min_nodes > self.max_nodes:
-            raise ConfigError(
-                f"'min_nodes' ({self.min_nodes}) must not exceed 'max_nodes' ({self.max_nodes})."
-            )
+            raise ConfigError(f"'min_nodes' ({self.min_nodes}) must not exceed 'max_nodes' ({self.max_nodes}).")
 
     def _at_least(self, name: str, bound: int) -> None:
         value = getattr(self, name)

@@ -11,7 +11,6 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine
 from gflowexplainer.segments import find_sorted
 
-
 TOO_SMALL = -30.0
 """What is added to the log-reward of a subgraph below the lower size bound: practically nothing is left of it."""
 

@@ -15,16 +15,15 @@ from tqdm.auto import tqdm
 
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.flow import objectives
-from gflowexplainer.flow.features import node_features
-from gflowexplainer.flow.paper_policy import PaperPolicy
-from gflowexplainer.flow.policy import AdditivePolicy, Policy
 from gflowexplainer.flow.replay import Replay
-from gflowexplainer.flow.sampling import Rollouts, follow_policy, grow_inside, grow_uniformly, roll_out, rollout_keys
+from gflowexplainer.flow.sampling import Rollouts, grow_inside, grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.instances import Instances
-from gflowexplainer.locator import Locator, locator_loss
+from gflowexplainer.locator import locator_loss
+from gflowexplainer.network import FlowNetwork, NetworkInputs
 from gflowexplainer.noise import uniform
-from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
-from gflowexplainer.rewards import ContextReward, PredictionReward, Predictor, RegularizedReward, Reward
+from gflowexplainer.persistence import fingerprint, read_checkpoint, write_bytes, write_checkpoint
+from gflowexplainer.rewards import Predictor
+from gflowexplainer.rewards.building import build_reward
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import segment_logsumexp
 from gflowexplainer.settings import Settings
@@ -58,23 +57,10 @@ class Trainer:
         embedding: Tensor | None = None,
         target: Target | None = None,
     ) -> None:
-        self.predictor, self.instances, self.settings = predictor, instances, settings
-        self.embedding = embedding
-        self.reward = build_reward(predictor, instances, settings, embedding, target)
-        self.features = policy_features(predictor, instances, settings, embedding)
-        needs_locator = instances.level == "graph" and settings.start == "locator"
-        self._refuse_unfit_objective(needs_locator)
-        if needs_locator and embedding is None:
-            raise ConfigError("A locator needs the explained model's embeddings. Pass 'embedding'.")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
-            self.policy = build_policy(self.features.size(1), instances.num_nodes, settings)
-            self.locator = Locator(embedding.size(1)) if needs_locator and embedding is not None else None
-            self.partition = build_partition(settings, self.features.size(1))
-        for module in (self.policy, self.locator, self.partition):
-            if module is not None:
-                module.to(instances.device)
-        self.policy.fit_scale(self.features)
+        self.predictor, self.settings = predictor, settings
+        self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops)
+        self.reward = build_reward(settings, predictor, instances, embedding=embedding, target=target)
+        self.network = FlowNetwork(settings, self.inputs)
         self.optimizer = torch.optim.AdamW(
             self._parameter_groups(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -83,22 +69,18 @@ class Trainer:
         self.iteration = 0
         self._calibrate()
 
-    def _refuse_unfit_objective(self, needs_locator: bool) -> None:
-        unrooted = self.instances.level == "graph" and not needs_locator
-        if unrooted and self.settings.objective in ("detailed_balance", "subtrajectory_balance"):
-            raise ConfigError(
-                f"'{self.settings.objective}' compares states that may stop, and where explanations may start "
-                "anywhere the first state may not. Use 'log_partition_variance' or 'flow_matching', or "
-                "start='locator'."
-            )
+    @property
+    def instances(self) -> Instances:
+        """What is trained on."""
+        return self.inputs.instances
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
-        groups: list[dict[str, Any]] = [{"params": list(self.policy.parameters())}]
-        if self.locator is not None:
-            groups.append({"params": list(self.locator.parameters())})
-        if self.partition is not None:
+        groups: list[dict[str, Any]] = [{"params": list(self.network.policy.parameters())}]
+        if self.network.locator is not None:
+            groups.append({"params": list(self.network.locator.parameters())})
+        if self.network.partition is not None:
             # The paper's rate for Z; a partition function is far away and one number, so it may run.
-            groups.append({"params": list(self.partition.parameters()), "lr": 0.1})
+            groups.append({"params": list(self.network.partition.parameters()), "lr": 0.1})
         return groups
 
     def _calibrate(self) -> None:
@@ -106,7 +88,7 @@ class Trainer:
         if not self.settings.relative_beta:
             return
         every = torch.arange(len(self.instances), device=self.instances.device).repeat_interleave(8)
-        start = self.starts(every)
+        start = self.network.starts(self.inputs, every)
         keys = rollout_keys(self.instances, every, self.settings.seed, _CALIBRATING)
         grown = roll_out(self.instances, every, start, self.settings.max_nodes, grow_uniformly, keys)
         self.reward.calibrate(grown.states.subgraphs[torch.nonzero(grown.states.size > 0).flatten()])
@@ -121,48 +103,49 @@ class Trainer:
         """Updates of the whole training."""
         return self.settings.epochs * self.batches_per_epoch
 
-    def starts(self, instance: Tensor) -> Tensor | None:
-        """Gives the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
-        if self.instances.level == "node":
-            return self.instances.center[instance]
-        if self.locator is None or self.embedding is None:
-            return None
-        return self.locator.start(self.instances, self.embedding)[instance]
-
-    def sample(self, instance: Tensor, *stream: int, explore: bool = False) -> Rollouts:
-        """Grows subgraphs by the policy, one for each entry of ``instance``.
-
-        Args:
-            instance: Instance of each rollout, shape ``[R]``.
-            *stream: Integers that, with the seed, name the random draw.
-            explore: Whether to use the exploration settings.
-        """
-        settings = self.settings
-        with torch.no_grad():
-            encoding = self.policy.encode(self.instances, self.features)
-        choose = follow_policy(
-            self.policy,
-            encoding,
-            temperature=settings.temperature if explore else 1.0,
-            epsilon=settings.epsilon if explore else 0.0,
-        )
-        keys = rollout_keys(self.instances, instance, settings.seed, *stream)
-        return roll_out(self.instances, instance, self.starts(instance), settings.max_nodes, choose, keys)
-
     def loss(self, rollouts: Rollouts) -> Tensor:
-        """Evaluates the objective on all states of rollouts, with gradients."""
-        return objective_value(self, rollouts)
+        """Evaluates the objective on all states that rollouts visited, with gradients."""
+        policy, settings, states = self.network.policy, self.settings, rollouts.states
+        encoding = policy.encode(self.instances, self.inputs.features)
+        action, stop = policy.log_flows(encoding, states)
+        parents = states.parents(settings.parents)
+        inflow = None
+        if settings.objective in ("flow_matching", "raw_flow_matching"):
+            inflow = torch.logsumexp(policy.log_inflows(encoding, states, parents), dim=1)
+        can_stop = states.size > 0
+        ends = torch.nonzero(can_stop).flatten()
+        reward = torch.zeros_like(stop)
+        reward[ends] = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
+        instance = states.instance[rollouts.last]
+        start = states.members[rollouts.last, 0] if states.rooted else None
+        flows = objectives.VisitedFlows(
+            out=torch.logaddexp(stop, segment_logsumexp(action, states.frontier_state, len(states))),
+            stop=stop,
+            taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop,
+            inflow=inflow,
+            log_reward=reward,
+            can_stop=can_stop,
+            num_parents=parents.sum(dim=1).clamp(min=1),
+            successor=rollouts.successor,
+            rollout=rollouts.rollout,
+            depth=states.size - int(states.rooted),
+            group=instance if start is None else start,
+        )
+        if self.network.partition is None:
+            return getattr(objectives, settings.objective)(flows)
+        return objectives.trajectory_balance(flows, self.network.log_partition(self.inputs, instance, start))
 
     def step(self) -> Record:
         """Performs one update and tells how it went."""
         settings, began = self.settings, time.perf_counter()
         batch = self._batch()
-        rollouts = self.sample(batch.repeat_interleave(settings.rollouts), _TRAINING, self.iteration, explore=True)
+        several = batch.repeat_interleave(settings.rollouts)
+        rollouts = self.network.sample(self.inputs, several, _TRAINING, self.iteration, explore=True)
         loss = self.loss(rollouts)
         again = self.replay.draw(batch, settings.seed, _REPLAYING, self.iteration)
         if len(again):
             keys = rollout_keys(self.instances, again.instance, settings.seed, _REPLAYING, self.iteration)
-            start = self.starts(again.instance)
+            start = self.network.starts(self.inputs, again.instance)
             loss = loss + self.loss(
                 roll_out(self.instances, again.instance, start, settings.max_nodes, grow_inside(again), keys)
             )
@@ -176,7 +159,7 @@ class Trainer:
         score = self.reward.log_score(ends)
         self.replay.add(ends, score)
         self.iteration += 1
-        if self.locator is not None and self.iteration % self.batches_per_epoch == 0:
+        if self.network.locator is not None and self.iteration % self.batches_per_epoch == 0:
             record["locator_loss"] = self._train_locator()
         record |= {"log_score": float(score.mean()), "size": float(ends.size.float().mean())}
         record["seconds"] = time.perf_counter() - began
@@ -191,7 +174,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.settings.clip_norm:
-            nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.clip_norm)
+            nn.utils.clip_grad_norm_(self.network.policy.parameters(), self.settings.clip_norm)
         self.optimizer.step()
 
     def _batch(self) -> Tensor:
@@ -204,19 +187,17 @@ class Trainer:
 
     def _train_locator(self) -> float:
         """Grows from every node of some graphs and teaches the locator which ones it paid at (Algorithm 2)."""
-        assert self.locator is not None and self.embedding is not None
+        locator, embedding = self.network.locator, self.inputs.embedding
+        assert locator is not None and embedding is not None
         settings, instances = self.settings, self.instances
         every = torch.arange(len(instances), device=instances.device)
         draw = uniform(settings.seed, _LOCATING, self.iteration, every)
         count = max(1, round(settings.locator_share * len(instances)))
         node = torch.nonzero(torch.isin(instances.owner, torch.argsort(draw)[:count])).flatten()
         graph = instances.owner[node]
-        with torch.no_grad():
-            encoding = self.policy.encode(instances, self.features)
-        keys = rollout_keys(instances, graph, settings.seed, _LOCATING, self.iteration)
-        grown = roll_out(instances, graph, node, settings.max_nodes, follow_policy(self.policy, encoding), keys)
+        grown = self.network.sample(self.inputs, graph, _LOCATING, self.iteration, start=node)
         score = self.reward.log_score(grown.subgraphs)
-        rating = self.locator(instances, self.embedding)[node]
+        rating = locator(instances, embedding)[node]
         loss = locator_loss(rating, score, graph, len(instances))
         self._descend(loss)
         return float(loss.detach())
@@ -274,10 +255,7 @@ class Trainer:
 
     def save(self, path: Path | str) -> None:
         """Writes everything that is needed to go on, in one file."""
-        tensors = {f"policy/{name}": value for name, value in self.policy.state_dict().items()}
-        for label, module in (("locator", self.locator), ("partition", self.partition)):
-            if module is not None:
-                tensors |= {f"{label}/{name}": value for name, value in module.state_dict().items()}
+        tensors = {f"network/{name}": value for name, value in self.network.state_dict().items()}
         for number, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer/{number}/{name}": value for name, value in state.items()}
         tensors |= {f"replay/{name}": value for name, value in self.replay.tensors().items()}
@@ -296,10 +274,7 @@ class Trainer:
             label, _, rest = name.partition("/")
             groups.setdefault(label, {})[rest] = value
         try:
-            self.policy.load_state_dict(groups["policy"])
-            for label, module in (("locator", self.locator), ("partition", self.partition)):
-                if module is not None:
-                    module.load_state_dict(groups[label])
+            self.network.load_state_dict(groups["network"])
             self._load_optimizer(groups.get("optimizer", {}))
             self.replay.load_tensors(groups.get("replay", {}))
             self.reward.load_tensors(groups["reward"])
@@ -325,115 +300,6 @@ class Trainer:
         }
 
 
-def build_policy(in_features: int, num_nodes: int, settings: Settings) -> Policy:
-    """Makes the policy that the settings describe."""
-    if settings.policy == "paper":
-        return PaperPolicy(
-            in_features, hidden=settings.hidden, propagation=settings.propagation, min_nodes=settings.min_nodes
-        )
-    return AdditivePolicy(
-        in_features,
-        settings.max_nodes,
-        settings.hidden,
-        identities=num_nodes if settings.node_identities else 0,
-        min_nodes=settings.min_nodes,
-    )
-
-
-def build_partition(settings: Settings, in_features: int) -> nn.Module | None:
-    """Makes what learns log Z: one number, or a three-layer MLP of the start node (hidden width 128)."""
-    if settings.objective == "trajectory_balance":
-        return nn.Linear(1, 1)
-    if settings.objective == "conditional_trajectory_balance":
-        return nn.Sequential(
-            nn.Linear(in_features, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1)
-        )
-    return None
-
-
-def build_reward(
-    predictor: Predictor,
-    instances: Instances,
-    settings: Settings,
-    embedding: Tensor | None = None,
-    target: Target | None = None,
-) -> Reward:
-    """Makes the reward that the settings describe."""
-    shared: dict[str, Any] = {
-        "target": target,
-        "beta": settings.beta,
-        "relative": settings.relative_beta,
-        "min_nodes": settings.min_nodes,
-        "removal": settings.removal,
-    }
-    if settings.reward == "prediction":
-        return PredictionReward(predictor, instances, **shared)
-    if settings.reward == "regularized":
-        if embedding is None:
-            raise ConfigError("The regularised reward needs the explained model's embeddings. Pass 'embedding'.")
-        return RegularizedReward(predictor, instances, embedding=embedding, **shared)
-    return ContextReward(
-        predictor,
-        instances,
-        num_contexts=settings.num_contexts,
-        keep_probability=settings.keep_probability,
-        seed=settings.seed,
-        **shared,
-    )
-
-
-def policy_features(
-    predictor: Predictor, instances: Instances, settings: Settings, embedding: Tensor | None
-) -> Tensor:
-    """Gives the policy's input at every node, shape ``[n, D]``; the paper's policy sees ``x`` alone."""
-    if settings.policy == "paper" and not settings.model_embeddings:
-        return instances.x.float()
-    if settings.model_embeddings and embedding is None:
-        raise ConfigError(
-            "The policy is to see the explained model's embeddings. Pass 'embedding' or set model_embeddings=False."
-        )
-    return node_features(instances, embedding if settings.model_embeddings else None, predictor.num_hops)
-
-
-def objective_value(trainer: Trainer, rollouts: Rollouts) -> Tensor:
-    """Evaluates flows, rewards and parents at the visited states and hands them to the objective."""
-    settings, states = trainer.settings, rollouts.states
-    encoding = trainer.policy.encode(trainer.instances, trainer.features)
-    action, stop = trainer.policy.log_flows(encoding, states)
-    out = torch.logaddexp(stop, segment_logsumexp(action, states.frontier_state, len(states)))
-    parents = states.parents(settings.parents)
-    inflow = None
-    if settings.objective in ("flow_matching", "raw_flow_matching"):
-        inflow = torch.logsumexp(trainer.policy.log_inflows(encoding, states, parents), dim=1)
-    can_stop = states.size > 0
-    reward = torch.zeros_like(out)
-    ends = torch.nonzero(can_stop).flatten()
-    reward[ends] = trainer.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
-    instance = states.instance[rollouts.last]
-    start = trainer.starts(instance)
-    flows = objectives.VisitedFlows(
-        out=out,
-        stop=stop,
-        taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else out,
-        inflow=inflow,
-        log_reward=reward,
-        can_stop=can_stop,
-        num_parents=parents.sum(dim=1).clamp(min=1),
-        successor=rollouts.successor,
-        rollout=rollouts.rollout,
-        depth=states.size - int(states.rooted),
-        group=instance if start is None else start,
-    )
-    if trainer.partition is None:
-        return getattr(objectives, settings.objective)(flows)
-    if settings.objective == "trajectory_balance":
-        log_partition = trainer.partition(torch.zeros(1, 1, device=out.device))
-    else:
-        at = trainer.policy.standardize(trainer.features)
-        log_partition = trainer.partition(at[start] if start is not None else at[trainer.instances.ptr[instance]])
-    return objectives.trajectory_balance(flows, log_partition)
-
-
 def _append_lines(path: Path, records: list[Record]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
@@ -445,7 +311,7 @@ def _cut_lines(path: Path, iteration: int) -> None:
     if not path.exists():
         return
     lines = [line for line in path.read_text().splitlines() if _iteration_of(line) < iteration]
-    path.write_text("".join(line + "\n" for line in lines))
+    write_bytes(path, "".join(line + "\n" for line in lines).encode())
 
 
 def _iteration_of(line: str) -> float:

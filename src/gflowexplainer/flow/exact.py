@@ -136,6 +136,4 @@ def total_variation(enumeration: Enumeration, log_p: Tensor, log_q: Tensor) -> T
 
 def exact_marginals(enumeration: Enumeration, log_probability: Tensor) -> tuple[Tensor, Tensor]:
     """Gives the probability of each node ``[n]`` and of each neighbour entry ``[m]`` under a distribution."""
-    return marginals(
-        enumeration.states.instances, enumeration.subgraphs, log_probability.exp()
-    )
+    return marginals(enumeration.states.instances, enumeration.subgraphs, log_probability.exp())

@@ -107,9 +107,7 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
     return combine(base, instance_keys(instances)[instance], number)
 
 
-def follow_policy(
-    policy: Policy, encoding: object, *, temperature: float = 1.0, epsilon: float = 0.0
-) -> Chooser:
+def follow_policy(policy: Policy, encoding: object, *, temperature: float = 1.0, epsilon: float = 0.0) -> Chooser:
     """Chooses as the policy does: adds node ``u`` or stops with probability proportional to its flow.
 
     Args:

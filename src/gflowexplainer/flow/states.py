@@ -49,9 +49,7 @@ class States:
     links: Tensor
 
     @classmethod
-    def initial(
-        cls, instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int
-    ) -> States:
+    def initial(cls, instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int) -> States:
         """Begins one state for each entry of ``instance``.
 
         Args:

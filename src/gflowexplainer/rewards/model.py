@@ -104,9 +104,7 @@ class Predictor:
             yield slice(begin, end)
             begin = end
 
-    def predict(
-        self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced"
-    ) -> Tensor:
+    def predict(self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced") -> Tensor:
         """Predicts on ``Q`` subgraphs in one forward call.
 
         Args:
@@ -198,10 +196,12 @@ class Predictor:
             return self._checked(self._call(x, edge_index, arguments), x.size(0))
         if self._takes_batch:
             return self._checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
-        return torch.cat([
-            self._checked(self._call(*part), 1)
-            for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
-        ])
+        return torch.cat(
+            [
+                self._checked(self._call(*part), 1)
+                for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
+            ]
+        )
 
     def _one_by_one(
         self,
@@ -270,9 +270,7 @@ class Predictor:
         return output.exp() if self.return_type == "log_probs" else output
 
 
-def embeddings(
-    model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None
-) -> Tensor:
+def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:
     """Reads the outputs of all message-passing layers at every node in one forward call, shape ``[N, H]``."""
     seen: list[Tensor] = []
 
@@ -297,4 +295,3 @@ def embeddings(
         for handle in handles:
             handle.remove()
     return torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)
-

@@ -78,7 +78,11 @@ class RegularizedReward(PredictionReward):
                 f"(got {embedding.size(0)})."
             )
         self.embedding = embedding
-        self.edge_weight, self.distance_weight, self.radius_weight = edge_weight, distance_weight, radius_weight
+        self.edge_weight, self.distance_weight, self.radius_weight = (
+            edge_weight,
+            distance_weight,
+            radius_weight,
+        )
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
         adjacent, _ = inner_neighbors(self.instances, subgraphs)
@@ -118,8 +122,6 @@ def _edges_inside(instances: Instances, subgraphs: Subgraphs, kept: Tensor) -> T
     from gflowexplainer.segments import pointers, ranges
 
     first = pointers(instances.node_counts[subgraphs.instance])[:-1] - instances.ptr[subgraphs.instance]
-    owner, edge = ranges(
-        instances.edge_ptr[subgraphs.instance], instances.edge_counts[subgraphs.instance]
-    )
+    owner, edge = ranges(instances.edge_ptr[subgraphs.instance], instances.edge_counts[subgraphs.instance])
     source, target = instances.edge_index[:, edge] + first[owner]
     return segment_sum((kept[source] & kept[target]).float(), owner, len(subgraphs))
