@@ -8,6 +8,10 @@ Two sets of edges are kept apart. ``edge_index`` holds every edge of the instanc
 direction, self loops and duplicates included. ``neighbor`` holds the undirected simple graph underneath: two
 nodes are neighbours if any edge joins them, in whatever direction. Connectivity of an explanation always
 means connectivity in the latter.
+
+A model that normalises by degree sees one step further than messages travel: it counts the edges of the outermost
+nodes. Cut off there, it may predict another class. So an instance remembers its ``surroundings``, the same nodes and
+whatever sends an edge to them; with these the model answers exactly as on the whole graph.
 """
 
 from __future__ import annotations
@@ -77,6 +81,9 @@ class Instances:
         node_arguments: Further arguments of the model with one row a node.
         edge_arguments: Further arguments of the model with one row an edge.
         shared_arguments: Arguments that are handed to the model unchanged.
+        surroundings: The instances and, around each, the nodes that send an edge into it; ``None`` where there are
+            none, and at graph level.
+        place_outside: Position of each node in ``surroundings``, shape ``[n]``.
     """
 
     level: str
@@ -94,6 +101,8 @@ class Instances:
     node_arguments: dict[str, Tensor] = field(default_factory=dict)
     edge_arguments: dict[str, Tensor] = field(default_factory=dict)
     shared_arguments: dict[str, Any] = field(default_factory=dict)
+    surroundings: Instances | None = None
+    place_outside: Tensor | None = None
 
     @classmethod
     def around_nodes(
@@ -122,6 +131,11 @@ class Instances:
         num_nodes = check_features(x)
         if graph_index is None:
             graph_index = GraphIndex.build(edge_index, num_nodes)
+        elif graph_index.num_nodes != num_nodes:
+            raise InstanceError(
+                f"'graph_index' was built for {graph_index.num_nodes} nodes, but 'x' has {num_nodes} rows. "
+                "Build it from the same graph."
+            )
         nodes = check_index(index, num_nodes, x.device)
         if num_hops < 0:
             raise InstanceError(f"'num_hops' must not be negative (got {num_hops}).")
@@ -136,26 +150,38 @@ class Instances:
 
         instance, node_id = seen // num_nodes, seen % num_nodes
         target, position = graph_index.incoming(node_id)
-        source, inside = find_sorted(seen, instance[target] * num_nodes + graph_index.source[position])
-        source, target, edge_id = source[inside], target[inside], graph_index.edge_id[position[inside]]
-        order = torch.argsort(edge_id, stable=True)
-        order = order[torch.argsort(instance[target[order]], stable=True)]
-        source, target, edge_id = source[order], target[order], edge_id[order]
+        source = instance[target] * num_nodes + graph_index.source[position]
+        edge_id = graph_index.edge_id[position]
+        inside = find_sorted(seen, source)[1]
+        around = torch.unique(torch.cat([seen, source[~inside]]))
 
-        count = nodes.numel()
-        center, _ = find_sorted(seen, torch.arange(count, device=x.device) * num_nodes + nodes)
-        return cls._assemble(
-            "node",
-            node_counts=torch.bincount(instance, minlength=count),
-            node_id=node_id,
-            center=center,
-            graph=torch.zeros(count, dtype=torch.long, device=x.device),
-            edge_counts=torch.bincount(instance[target], minlength=count),
-            edge_index=torch.stack([source, target]),
-            edge_id=edge_id,
-            x=x[node_id],
-            **_slice_arguments(arguments, num_nodes, graph_index.edge_id.numel(), node_id, edge_id),
-        )
+        def assemble(keys: Tensor, chosen: Tensor, **fields: Any) -> Instances:
+            """Makes instances of the nodes ``keys``, ascending, and of the ``chosen`` incoming edges."""
+            owner, ids = keys // num_nodes, keys % num_nodes
+            ends = torch.stack([source[chosen], seen[target[chosen]]])
+            edges = edge_id[chosen]
+            order = torch.argsort(edges, stable=True)
+            order = order[torch.argsort(ends[1, order] // num_nodes, stable=True)]
+            ends, edges = ends[:, order], edges[order]
+            count = nodes.numel()
+            return cls._assemble(
+                "node",
+                node_counts=torch.bincount(owner, minlength=count),
+                node_id=ids,
+                center=find_sorted(keys, torch.arange(count, device=x.device) * num_nodes + nodes)[0],
+                graph=torch.zeros(count, dtype=torch.long, device=x.device),
+                edge_counts=torch.bincount(ends[1] // num_nodes, minlength=count),
+                edge_index=find_sorted(keys, ends)[0],
+                edge_id=edges,
+                x=x[ids],
+                **_slice_arguments(arguments, num_nodes, graph_index.edge_id.numel(), ids, edges),
+                **fields,
+            )
+
+        if around.numel() == seen.numel():
+            return assemble(seen, inside)
+        outer = assemble(around, torch.ones_like(inside))
+        return assemble(seen, inside, surroundings=outer, place_outside=find_sorted(around, seen)[0])
 
     @classmethod
     def of_graphs(
@@ -182,20 +208,30 @@ class Instances:
             node_counts.append(num_nodes)
             edge_counts.append(graph.edge_index.size(1))
             offset += num_nodes
-        if len({x.shape[1:] for x in xs}) > 1:
-            raise InstanceError("The graphs have features of different width. One model needs one width.")
+        widths = sorted({x.size(1) for x in xs})
+        if len(widths) > 1:
+            raise InstanceError(
+                f"The graphs have features of different width ({', '.join(map(str, widths))}). "
+                "One model needs one width."
+            )
         device = xs[0].device
         nodes, sizes = torch.tensor(node_counts, device=device), torch.tensor(edge_counts, device=device)
         node_arguments, edge_arguments = {}, {}
         for name in arguments:
-            values = [graph[name] for graph in graphs]
-            rows = [value.size(0) for value in values]
-            if rows == edge_counts:
+            values: list[Any] = [getattr(graph, name, None) for graph in graphs]
+            rows = [value.size(0) if isinstance(value, Tensor) and value.dim() else -1 for value in values]
+            if rows == edge_counts and (name.startswith("edge") or rows != node_counts):
                 edge_arguments[name] = torch.cat(values)
             elif rows == node_counts:
                 node_arguments[name] = torch.cat(values)
             else:
-                raise InstanceError(f"'{name}' must have one row a node or one row an edge in every graph.")
+                fits = zip(rows, node_counts, edge_counts, strict=True)
+                number = next((i for i, (row, n, e) in enumerate(fits) if row not in (n, e)), 0)
+                got = "no such tensor" if rows[number] < 0 else f"{rows[number]} rows"
+                raise InstanceError(
+                    f"'{name}' must be a tensor with one row a node, or one row an edge, in every graph "
+                    f"(graph {number} has {node_counts[number]} nodes, {edge_counts[number]} edges and {got})."
+                )
         return cls._assemble(
             "graph",
             node_counts=nodes,
@@ -292,16 +328,38 @@ class Instances:
             hops[newest] = step
         return hops
 
+    def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
+        """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.
+
+        Args:
+            instance: Instance of each query, shape ``[Q]``.
+            kept: Mask over the nodes of these, one instance behind the other.
+        """
+        assert self.surroundings is not None
+        assert self.place_outside is not None
+        outer = self.surroundings
+        counts = outer.node_counts[instance]
+        owner, node = ranges(self.ptr[instance], self.node_counts[instance])
+        first = pointers(counts)
+        mask = torch.ones(int(first[-1]), dtype=torch.bool, device=kept.device)
+        mask[self.place_outside[node] + (first[:-1] - outer.ptr[instance])[owner]] = kept
+        return mask
+
     def select(self, index: Tensor) -> Instances:
         """Takes the instances ``index``, in that order, as a batch of their own."""
         node_counts, edge_counts = self.node_counts[index], self.edge_counts[index]
-        _, nodes = ranges(self.ptr[index], node_counts)
-        edge_owner, edges = ranges(self.edge_ptr[index], edge_counts)
+        first = self.ptr[:-1][index]
+        _, nodes = ranges(first, node_counts)
+        edge_owner, edges = ranges(self.edge_ptr[:-1][index], edge_counts)
         ptr = pointers(node_counts)
-        shift = ptr[:-1] - self.ptr[index]
+        shift = ptr[:-1] - first
         owner = segment_ids(node_counts, nodes.numel())
         row, neighbor = self.neighbors_of(nodes)
         center = self.center[index]
+        outer = None if self.surroundings is None else self.surroundings.select(index)
+        place = None
+        if outer is not None and self.surroundings is not None and self.place_outside is not None:
+            place = self.place_outside[nodes] + (outer.ptr[:-1] - self.surroundings.ptr[:-1][index])[owner]
         return replace(
             self,
             ptr=ptr,
@@ -317,13 +375,15 @@ class Instances:
             x=self.x[nodes],
             node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
+            surroundings=outer,
+            place_outside=place,
         )
 
     def to(self, device: torch.device | str) -> Instances:
         """Moves every tensor to ``device``."""
 
         def move(value: Any) -> Any:
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor | Instances):
                 return value.to(device)
             return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
 
@@ -352,20 +412,27 @@ def check_edges(edge_index: Tensor, num_nodes: int, where: str = "the graph") ->
         raise InstanceError(f"'edge_index' of {where} must be int64 (got {edge_index.dtype}). Call .long() on it.")
     if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
         worst = edge_index[(edge_index < 0) | (edge_index >= num_nodes)][0]
-        raise InstanceError(f"'edge_index' names node {int(worst)}, but {where} has {num_nodes} nodes.")
+        raise InstanceError(
+            f"'edge_index' names node {int(worst)}, but {where} has {num_nodes} nodes. "
+            f"Every id must lie in [0, {num_nodes})."
+        )
 
 
 def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: torch.device) -> Tensor:
     """Turns ids into a tensor ``[I]``, or says which one does not exist."""
     try:
         nodes = torch.as_tensor(index, device=device).reshape(-1)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InstanceError(f"'index' must hold node ids (got {index!r}).") from error
-    if nodes.dtype == torch.bool and nodes.numel() == num_nodes:
+    if nodes.dtype == torch.bool:
+        if nodes.numel() != num_nodes:
+            raise InstanceError(
+                f"'index' is a mask of {nodes.numel()} entries, but the graph has {num_nodes} nodes. Pass one a node."
+            )
         nodes = torch.nonzero(nodes).flatten()
     if nodes.numel() == 0:
         raise InstanceError("'index' is empty. Pass at least one node id.")
-    if nodes.is_floating_point() or nodes.is_complex() or nodes.dtype == torch.bool:
+    if nodes.is_floating_point() or nodes.is_complex():
         raise InstanceError(f"'index' must hold whole numbers (got {nodes.dtype}). Call .long() on it.")
     nodes = nodes.long()
     wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]

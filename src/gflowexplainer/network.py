@@ -137,6 +137,11 @@ def _build_locator(settings: Settings, inputs: NetworkInputs) -> Locator | None:
         if inputs.embedding is None:
             raise ConfigError("A locator needs the explained model's embeddings. Pass 'embedding'.")
         return Locator(inputs.embedding.size(1))
+    if settings.reward == "regularized":
+        raise ConfigError(
+            "The regularised reward measures distances from the start node, so explanations cannot start anywhere. "
+            "Use start='locator'."
+        )
     if settings.objective in ("detailed_balance", "subtrajectory_balance"):
         raise ConfigError(
             f"'{settings.objective}' compares states that may stop, and where explanations may start anywhere the "

@@ -15,29 +15,43 @@ def _signed(constant: int) -> int:
 _GOLDEN = _signed(0x9E3779B97F4A7C15)
 _FIRST = _signed(0xBF58476D1CE4E5B9)
 _SECOND = _signed(0x94D049BB133111EB)
+_MASK = (1 << 64) - 1
 
 
 def _shift_right(x: Tensor, bits: int) -> Tensor:
     """Shifts without carrying the sign along, which ``>>`` on a signed tensor does."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
+    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)
 
 
 def mix(x: Tensor) -> Tensor:
     """Scatters int64 values over all 64 bits (SplitMix64); equal inputs give equal outputs everywhere."""
     z = x + _GOLDEN
-    z = (z ^ _shift_right(z, 30)) * _FIRST
-    z = (z ^ _shift_right(z, 27)) * _SECOND
-    return z ^ _shift_right(z, 31)
+    z.bitwise_xor_(_shift_right(z, 30)).mul_(_FIRST)
+    z.bitwise_xor_(_shift_right(z, 27)).mul_(_SECOND)
+    return z.bitwise_xor_(_shift_right(z, 31))
+
+
+def _mix_number(x: int) -> int:
+    """Does the same to one plain number, without a tensor."""
+    z = (x + _GOLDEN) & _MASK
+    z = ((z ^ (z >> 30)) * _FIRST) & _MASK
+    z = ((z ^ (z >> 27)) * _SECOND) & _MASK
+    return z ^ (z >> 31)
 
 
 def combine(*parts: Tensor | int) -> Tensor:
     """Hashes several integers, of shapes that broadcast, into one int64; the order of the parts matters."""
-    tensors = [p if isinstance(p, Tensor) else torch.tensor(p) for p in parts]
-    device = next((t.device for t in tensors if t.dim()), tensors[0].device)
-    key = torch.zeros((), dtype=torch.long, device=device)
-    for part in tensors:
-        key = mix(key + part.to(device))
-    return key
+    number, rest = 0, list(parts)
+    while rest and not isinstance(rest[0], Tensor):
+        number = _mix_number(number + int(rest.pop(0)))
+    if not rest:
+        return torch.tensor(_signed(number))
+    device = next((part.device for part in rest if isinstance(part, Tensor) and part.dim()), None)
+    key: Tensor | int = _signed(number)
+    for part in rest:
+        term = part.to(device) if isinstance(part, Tensor) and device is not None else part
+        key = mix(key + term if isinstance(term, Tensor) else torch.as_tensor(key + term))
+    return torch.as_tensor(key)
 
 
 def uniform(*parts: Tensor | int) -> Tensor:

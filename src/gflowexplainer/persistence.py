@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import uuid
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +23,23 @@ FORMAT = "gflowexplainer-checkpoint-1"
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file so that it is there whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
     """Stores tensors and JSON-able values in one file; an older checkpoint stays until the new one is whole."""
-    content = save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
-        metadata={"format": FORMAT, "meta": json.dumps(meta)},
-    )
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"format": FORMAT, "meta": json.dumps(meta), "checksum": checksum(tensors)}
+    content = save(tensors, metadata=header)
     try:
         write_bytes(path, content)
     except OSError as error:
@@ -61,11 +61,23 @@ def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[dic
                     f"'{path}' is a safetensors file, but no checkpoint of GFlowExplainer "
                     f"(its format is {header.get('format')!r}, expected {FORMAT!r})."
                 )
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(header["meta"])  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if checksum(tensors) != header["checksum"]:
+            raise ValueError("its contents do not have the checksum they were written with")
+        return tensors, json.loads(header["meta"])
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise CheckpointError(
             f"The checkpoint '{path}' is damaged and cannot be read ({error}). Delete it and train again."
         ) from error
+
+
+def checksum(tensors: dict[str, Tensor]) -> str:
+    """Adds up the contents of tensors, whatever their order, to tell whether a bit has changed."""
+    total = 0
+    for name, tensor in sorted(tensors.items()):
+        content = tensor.cpu().contiguous().flatten().view(torch.uint8).numpy()
+        total = zlib.crc32(content, zlib.crc32(name.encode(), total))
+    return f"{total:08x}"
 
 
 def fingerprint(model: nn.Module) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gflowexplainer.errors import ConfigError, one_of
@@ -85,27 +86,43 @@ class Settings:
         one_of("propagation", self.propagation, PROPAGATIONS)
         one_of("objective", self.objective, OBJECTIVES)
         one_of("parents", self.parents, PARENT_RULES)
+        self._right_types()
         for name in ("max_nodes", "min_nodes", "num_contexts", "hidden", "epochs", "batch_size", "rollouts"):
             self._at_least(name, 1)
         for name in ("replays", "epsilon", "weight_decay", "clip_norm"):
             self._at_least(name, 0)
         for name in ("beta", "temperature", "learning_rate"):
-            if not 0 < getattr(self, name) < float("inf"):
+            if getattr(self, name) <= 0:
                 raise ConfigError(f"'{name}' must be a positive number (got {getattr(self, name)!r}).")
         for name in ("keep_probability", "final_rate", "locator_share"):
             if not 0 < getattr(self, name) <= 1:
                 raise ConfigError(f"'{name}' must lie in (0, 1] (got {getattr(self, name)!r}).")
         if self.epsilon > 1:
             raise ConfigError(f"'epsilon' must lie in [0, 1] (got {self.epsilon!r}).")
+        if not -(2**63) <= self.seed < 2**63:
+            raise ConfigError(f"'seed' must fit into 64 bits (got {self.seed!r}).")
         if self.min_nodes > self.max_nodes:
             raise ConfigError(f"'min_nodes' ({self.min_nodes}) must not exceed 'max_nodes' ({self.max_nodes}).")
 
+    def _right_types(self) -> None:
+        """Refuses values of another type than the default's; whole numbers may stand for real ones."""
+        for field in fields(self):
+            value, default = getattr(self, field.name), field.default
+            if isinstance(default, bool):
+                fits, wanted = isinstance(value, bool), "True or False"
+            elif isinstance(default, int):
+                fits, wanted = isinstance(value, int) and not isinstance(value, bool), "a whole number"
+            elif isinstance(default, float):
+                number = isinstance(value, int | float) and not isinstance(value, bool)
+                fits, wanted = number and math.isfinite(value), "a finite number"
+            else:
+                continue
+            if not fits:
+                raise ConfigError(f"'{field.name}' must be {wanted} (got {value!r}).")
+
     def _at_least(self, name: str, bound: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < bound:
-            raise ConfigError(f"'{name}' must be at least {bound} (got {value!r}).")
-        if isinstance(getattr(type(self), name), int) and not isinstance(value, int):
-            raise ConfigError(f"'{name}' must be a whole number (got {value!r}).")
+        if getattr(self, name) < bound:
+            raise ConfigError(f"'{name}' must be at least {bound} (got {getattr(self, name)!r}).")
 
     @classmethod
     def preset(cls, name: str = "default", **changes: Any) -> Settings:
@@ -132,7 +149,7 @@ class Settings:
 
     def change(self, **changes: Any) -> Settings:
         """Gives a copy with some values changed."""
-        return replace(self, **changes)
+        return self.from_dict({**self.to_dict(), **changes})
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -188,7 +188,8 @@ class Trainer:
     def _train_locator(self) -> float:
         """Grows from every node of some graphs and teaches the locator which ones it paid at (Algorithm 2)."""
         locator, embedding = self.network.locator, self.inputs.embedding
-        assert locator is not None and embedding is not None
+        assert locator is not None
+        assert embedding is not None
         settings, instances = self.settings, self.instances
         every = torch.arange(len(instances), device=instances.device)
         draw = uniform(settings.seed, _LOCATING, self.iteration, every)
@@ -310,8 +311,10 @@ def _cut_lines(path: Path, iteration: int) -> None:
     """Drops the lines of updates that the checkpoint does not know of."""
     if not path.exists():
         return
-    lines = [line for line in path.read_text().splitlines() if _iteration_of(line) < iteration]
-    write_bytes(path, "".join(line + "\n" for line in lines).encode())
+    lines = path.read_text().splitlines()
+    known = [line for line in lines if _iteration_of(line) < iteration]
+    if len(known) < len(lines):
+        write_bytes(path, "".join(line + "\n" for line in known).encode())
 
 
 def _iteration_of(line: str) -> float:

@@ -66,9 +66,7 @@ def test_mistakes_in_sentences() -> None:
 
 
 def test_missing_text_names_both_ways(tmp_path: Path) -> None:
-    with pytest.raises(
-        DatasetError, match=r"'sst2_text\.npz' was not found.*GFLOWEXPLAINER_DATA.*DIG's Graph-SST2"
-    ):
+    with pytest.raises(DatasetError, match=r"'sst2_text\.npz' was not found.*GFLOWEXPLAINER_DATA.*DIG's Graph-SST2"):
         load("graph-sst2", "generated", root=tmp_path)
 
 

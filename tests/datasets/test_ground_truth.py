@@ -29,9 +29,7 @@ def test_motifs_are_the_components_of_marked_edges(edges: list[tuple[int, int, b
 @settings(deadline=None, max_examples=60)
 @given(pairs)
 def test_symmetric_marks_either_direction(edges: list[tuple[int, int, bool]]) -> None:
-    marks = symmetric(
-        torch.tensor([edge[:2] for edge in edges]).t(), torch.tensor([edge[2] for edge in edges])
-    )
+    marks = symmetric(torch.tensor([edge[:2] for edge in edges]).t(), torch.tensor([edge[2] for edge in edges]))
     wanted = {frozenset(edge[:2]) for edge in edges if edge[2]}
     assert marks.tolist() == [frozenset(edge[:2]) in wanted for edge in edges]
 

@@ -94,9 +94,7 @@ def test_text_files_give_the_published_graphs(text_folder: Path) -> None:
         assert all(torch.equal(left[key], right[key]) for key in right.keys())  # noqa: SIM118
 
 
-def test_unreachable_download_names_the_file_and_both_ways(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_download_names_the_file_and_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(*_: object, **__: object) -> str:
         raise OSError("Name or service not known")
 
@@ -105,9 +103,7 @@ def test_unreachable_download_names_the_file_and_both_ways(
         load("mutagenicity", "downloaded", root=tmp_path)
 
 
-def test_download_is_unpacked_and_read(
-    text_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_download_is_unpacked_and_read(text_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def copy(url: str, folder: str, **_: object) -> str:
         assert url.endswith("/Mutagenicity.zip")
         source = tmp_path / "archive" / "Mutagenicity"

@@ -25,10 +25,7 @@ def test_degrees_are_distributed_as_in_networkx() -> None:
     ours = preferential_attachment(300, 5, np.random.default_rng(0), copies=copies)
     found = np.array([summary(np.bincount(edges.reshape(-1))) for edges in ours])
     truth = np.array(
-        [
-            summary(np.array([d for _, d in nx.barabasi_albert_graph(300, 5, seed=i).degree]))
-            for i in range(copies)
-        ]
+        [summary(np.array([d for _, d in nx.barabasi_albert_graph(300, 5, seed=i).degree])) for i in range(copies)]
     )
     error = np.sqrt((found.var(axis=0) + truth.var(axis=0)) / copies)
     assert (np.abs(found.mean(axis=0) - truth.mean(axis=0)) < 4 * error).all()

@@ -21,9 +21,7 @@ def test_named_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         reference_folder()
 
 
-def test_folder_beside_a_parent_of_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_beside_a_parent_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "shared" / "data"
     inside = tmp_path / "checkout" / "deep"
     folder.mkdir(parents=True)
@@ -35,15 +33,11 @@ def test_folder_beside_a_parent_of_the_working_directory(
 
 
 def test_missing_file_names_both_ways(tmp_path: Path) -> None:
-    with pytest.raises(
-        DatasetError, match=r"'tree_grid\.npz' was not found .*GFLOWEXPLAINER_DATA.*, or: bake it"
-    ):
+    with pytest.raises(DatasetError, match=r"'tree_grid\.npz' was not found .*GFLOWEXPLAINER_DATA.*, or: bake it"):
         read_reference("tree_grid.npz", "bake it", tmp_path)
 
 
 def test_damaged_file_names_both_ways(tmp_path: Path) -> None:
     np.savez(tmp_path / "tree_grid.npz", x=np.ones(3))
-    with pytest.raises(
-        DatasetError, match=r"tree_grid\.npz' is damaged .*SHA-256.*Replace it.*, or: bake it"
-    ):
+    with pytest.raises(DatasetError, match=r"tree_grid\.npz' is damaged .*SHA-256.*Replace it.*, or: bake it"):
         read_reference("tree_grid.npz", "bake it", tmp_path)

@@ -24,9 +24,7 @@ def test_heads_by_hand() -> None:
     edges = heads_to_edges([2, 2, 2, 2, 4])
     assert is_undirected(edges)
     graph = nx.Graph(edges.t().tolist())
-    assert {frozenset(edge) for edge in graph.edges} == {
-        frozenset(e) for e in [(0, 2), (1, 2), (2, 3), (2, 4)]
-    }
+    assert {frozenset(edge) for edge in graph.edges} == {frozenset(e) for e in [(0, 2), (1, 2), (2, 3), (2, 4)]}
     assert nx.is_tree(graph)
     assert heads_to_edges([0]).shape == (2, 0)
 
@@ -39,9 +37,7 @@ def test_parser_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -
             yield [SimpleNamespace(head=SimpleNamespace(i=0)) for _ in words]
 
     spacy = SimpleNamespace(
-        util=SimpleNamespace(
-            get_installed_models=lambda: ["de_core_news_sm", "en_core_web_lg", "en_core_web_sm"]
-        ),
+        util=SimpleNamespace(get_installed_models=lambda: ["de_core_news_sm", "en_core_web_lg", "en_core_web_sm"]),
         tokens=SimpleNamespace(Doc=lambda vocab, words: words),
         load=lambda name, exclude: SimpleNamespace(vocab=None, pipe=pipe),
     )

@@ -19,9 +19,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (model.parent / "__init__.py").write_text("raise RuntimeError('must not be imported')")
     (model / "vocab.txt").write_text("\n".join(PIECES) + "\n")
     row = np.arange(len(PIECES), dtype=np.float32)
-    save_file(
-        {"embeddings.word_embeddings.weight": np.stack([row, row**2], axis=1)}, model / "model.safetensors"
-    )
+    save_file({"embeddings.word_embeddings.weight": np.stack([row, row**2], axis=1)}, model / "model.safetensors")
     monkeypatch.syspath_prepend(tmp_path)
     return model
 

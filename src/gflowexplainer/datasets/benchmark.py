@@ -136,9 +136,7 @@ class Benchmark:
             source="user",
             provenance=provenance,
             motif_size=motif_size,
-            splits={
-                key: _check_ids(f"splits[{key!r}]", ids, count, task) for key, ids in (splits or {}).items()
-            },
+            splits={key: _check_ids(f"splits[{key!r}]", ids, count, task) for key, ids in (splits or {}).items()},
         )
 
 
@@ -149,15 +147,11 @@ def _check_graph(graph: object, position: int, first: Data) -> None:
         raise DatasetError(f"{where} is a {type(graph).__name__}, not a torch_geometric Data object.")
     for key in ("x", "edge_index"):
         if not isinstance(graph.get(key), Tensor):
-            raise DatasetError(
-                f"{where} has no tensor '{key}'. Give features 'x' [N, F] and 'edge_index' [2, E]."
-            )
+            raise DatasetError(f"{where} has no tensor '{key}'. Give features 'x' [N, F] and 'edge_index' [2, E].")
     if graph.x.dim() != 2 or graph.x.is_complex():
         raise DatasetError(f"{where}: 'x' must be real with shape [N, F] (got {list(graph.x.shape)}).")
     if graph.x.size(1) != first.x.size(1):
-        raise DatasetError(
-            f"{where} has {graph.x.size(1)} features, graph 0 has {first.x.size(1)}. All need the same."
-        )
+        raise DatasetError(f"{where} has {graph.x.size(1)} features, graph 0 has {first.x.size(1)}. All need the same.")
     edges = graph.edge_index
     if edges.dim() != 2 or edges.size(0) != 2 or edges.dtype != torch.int64:
         raise DatasetError(
@@ -198,9 +192,7 @@ def _default_index(graphs: list[Data], task: str) -> Tensor:
         marked = None if motif_id is None else (motif_id >= 0).nonzero().view(-1)
         everything = torch.arange(graphs[0].num_nodes)
     else:
-        marked = torch.tensor(
-            [i for i, graph in enumerate(graphs) if "edge_motif" in graph and graph.edge_motif.any()]
-        )
+        marked = torch.tensor([i for i, graph in enumerate(graphs) if "edge_motif" in graph and graph.edge_motif.any()])
         everything = torch.arange(len(graphs))
     return everything if marked is None or not marked.numel() else marked
 

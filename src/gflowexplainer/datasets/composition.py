@@ -111,9 +111,7 @@ def attach_each(bases: Integers, num_base_nodes: int, motif: Motif, anchors: Int
     ]
 
 
-def place_anchors(
-    num_base_nodes: int, num_motifs: int, attachment: str, rng: np.random.Generator
-) -> Integers:
+def place_anchors(num_base_nodes: int, num_motifs: int, attachment: str, rng: np.random.Generator) -> Integers:
     """Chooses the base node of each motif, shape ``[num_motifs]``.
 
     ``"spaced"`` takes every ``num_base_nodes // num_motifs``-th base node, as the published files do;

@@ -55,9 +55,7 @@ def statistics(benchmark: Benchmark) -> Statistics:
         features=graphs[0].num_features,
         self_loops=sum(int((graph.edge_index[0] == graph.edge_index[1]).sum()) for graph in graphs),
         evaluated=len(benchmark.index),
-        motifs=sum(len(torch.unique(graph.motif_id[graph.motif_id >= 0])) for graph in graphs)
-        if truth
-        else None,
+        motifs=sum(len(torch.unique(graph.motif_id[graph.motif_id >= 0])) for graph in graphs) if truth else None,
         motif_share=motif_edges / max(edges, 1) if truth else None,
     )
 
@@ -102,9 +100,7 @@ def side_by_side(seed: int = 0, root: Path | str | None = None) -> str:
 
 def _row(name: str, origin: str, found: Statistics) -> tuple[str, ...]:
     share = "" if found.motif_share is None else f"{100 * found.motif_share:.1f} %"
-    counts = map(
-        _number, (found.graphs, found.nodes, found.edges, found.classes, found.features, found.motifs)
-    )
+    counts = map(_number, (found.graphs, found.nodes, found.edges, found.classes, found.features, found.motifs))
     return (name, origin, *counts, share, _number(found.evaluated))
 
 

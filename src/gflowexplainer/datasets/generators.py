@@ -92,16 +92,12 @@ def ba_community(
     sizes = {"num_motifs": num_motifs, "num_base_nodes": num_base_nodes, "edges_per_node": edges_per_node}
     _check(sizes, noise, attachment)
     rng = np.random.default_rng(seed)
-    left, right = (
-        _houses_on_ba(num_motifs, num_base_nodes, edges_per_node, noise, attachment, rng) for _ in range(2)
-    )
+    left, right = (_houses_on_ba(num_motifs, num_base_nodes, edges_per_node, noise, attachment, rng) for _ in range(2))
     half = left.num_nodes
     graph = Composition(
         edges=np.concatenate([left.edges, right.edges + half]),
         marked=np.concatenate([left.marked, right.marked]),
-        motif_id=np.concatenate(
-            [left.motif_id, np.where(right.motif_id < 0, -1, right.motif_id + num_motifs)]
-        ),
+        motif_id=np.concatenate([left.motif_id, np.where(right.motif_id < 0, -1, right.motif_id + num_motifs)]),
         labels=np.concatenate([left.labels, right.labels + 4]),
         anchors=np.concatenate([left.anchors, right.anchors + half]),
     )

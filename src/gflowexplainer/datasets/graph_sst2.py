@@ -48,9 +48,7 @@ def built_sst2(
         ``tokens`` and its sentence id in ``sentence``.
     """
     file = "sst2_text.npz"
-    other_way = (
-        'load("graph-sst2", source="downloaded", root=...) reads DIG\'s Graph-SST2 from a folder you name.'
-    )
+    other_way = 'load("graph-sst2", source="downloaded", root=...) reads DIG\'s Graph-SST2 from a folder you name.'
     arrays = read_reference(file, other_way, folder)
     split = arrays["split"]
     chosen = choose_sentences(split, sentences, limit)
@@ -96,9 +94,7 @@ def sentence_graphs(
     empty = [place for place, words in enumerate(cut) if not words]
     if empty:
         raise DatasetError(f"Sentence {empty[0]} has no words. Leave empty sentences out.")
-    vocabulary = {
-        word: row for row, word in enumerate(dict.fromkeys(word for words in cut for word in words))
-    }
+    vocabulary = {word: row for row, word in enumerate(dict.fromkeys(word for words in cut for word in words))}
     table, vector_note = word_vectors(list(vocabulary), vectors)
     edge_indices, edge_note = word_graphs(cut, edges, window)
     features = torch.from_numpy(table)

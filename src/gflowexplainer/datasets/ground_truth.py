@@ -44,9 +44,7 @@ def motifs_of_edges(edge_index: Tensor, edge_motif: Tensor, num_nodes: int) -> T
         Motif of each node, shape ``[N]``; -1 for nodes without a marked edge.
     """
     source, target = edge_index[:, edge_motif].cpu().numpy()
-    adjacency = coo_matrix(
-        (np.ones(len(source), dtype=np.int8), (source, target)), shape=(num_nodes, num_nodes)
-    )
+    adjacency = coo_matrix((np.ones(len(source), dtype=np.int8), (source, target)), shape=(num_nodes, num_nodes))
     component = connected_components(adjacency, directed=False)[1]
     inside = np.zeros(num_nodes, dtype=bool)
     inside[source] = inside[target] = True

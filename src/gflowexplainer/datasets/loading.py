@@ -31,9 +31,7 @@ SOURCES = {
 NAMES = tuple(SOURCES)
 
 
-def load(
-    name: str, source: str = "auto", seed: int = 0, root: Path | str | None = None, **sizes: Any
-) -> Benchmark:
+def load(name: str, source: str = "auto", seed: int = 0, root: Path | str | None = None, **sizes: Any) -> Benchmark:
     """Loads a benchmark by name.
 
     Args:

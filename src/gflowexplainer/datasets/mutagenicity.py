@@ -30,9 +30,7 @@ def published_mutagenicity(folder: Path | str | None = None) -> Benchmark:
     file = "mutagenicity.npz"
     other_way = 'load("mutagenicity", source="downloaded") downloads it with TUDataset.'
     arrays = read_reference(file, other_way, folder)
-    source, target = (arrays["edge_index"] + _offsets(arrays["node_ptr"], arrays["edge_ptr"])).astype(
-        np.int64
-    )
+    source, target = (arrays["edge_index"] + _offsets(arrays["node_ptr"], arrays["edge_ptr"])).astype(np.int64)
     return _benchmark(
         source,
         target,
@@ -139,9 +137,7 @@ def _benchmark(
     )
 
 
-def _number_groups(
-    source: Integers, target: Integers, marked: NDArray[np.bool_], node_ptr: Integers
-) -> Integers:
+def _number_groups(source: Integers, target: Integers, marked: NDArray[np.bool_], node_ptr: Integers) -> Integers:
     """Numbers the groups of each molecule from 0, shape ``[N]``; -1 outside all groups."""
     edges = torch.from_numpy(np.stack([source, target]))
     groups = motifs_of_edges(edges, torch.from_numpy(marked), int(node_ptr[-1])).numpy()

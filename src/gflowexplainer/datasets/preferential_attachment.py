@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 
-def preferential_attachment(
-    num_nodes: int, edges_per_node: int, rng: np.random.Generator, copies: int = 1
-) -> Integers:
+def preferential_attachment(num_nodes: int, edges_per_node: int, rng: np.random.Generator, copies: int = 1) -> Integers:
     """Draws Barabási-Albert graphs.
 
     As in networkx, the start is a star: node ``m`` is connected to all of ``0 .. m - 1``. A choice that one

@@ -148,12 +148,7 @@ def _check(
     problem = None
     if features.ndim != 2 or len(features) != nodes:
         problem = f"{nodes} nodes but word vectors of shape {list(features.shape)}"
-    elif (
-        nodes == 0
-        or np.any(np.diff(graph_of_node) < 0)
-        or graph_of_node[0] < 0
-        or graph_of_node[-1] >= len(label)
-    ):
+    elif nodes == 0 or np.any(np.diff(graph_of_node) < 0) or graph_of_node[0] < 0 or graph_of_node[-1] >= len(label):
         problem = f"node_indicator does not count up through {len(label)} graphs"
     elif len(split) != len(label):
         problem = f"{len(label)} labels but {len(split)} split indices"
@@ -163,6 +158,5 @@ def _check(
         problem = "an edge connects two graphs"
     if problem is not None:
         raise DatasetError(
-            f"The files in '{folder}' do not fit together: {problem}. "
-            f"Either get DIG's Graph-SST2 again, {OTHER_WAY}."
+            f"The files in '{folder}' do not fit together: {problem}. Either get DIG's Graph-SST2 again, {OTHER_WAY}."
         )

@@ -104,8 +104,7 @@ def unpack_graphs(
 def named_splits(split: np.ndarray) -> dict[str, Tensor]:
     """Positions of the train (0), validation (1) and test (2) graphs, from one number a graph."""
     return {
-        key: torch.from_numpy(np.flatnonzero(split == number))
-        for number, key in enumerate(("train", "val", "test"))
+        key: torch.from_numpy(np.flatnonzero(split == number)) for number, key in enumerate(("train", "val", "test"))
     }
 
 

@@ -15,9 +15,7 @@ from gflowexplainer.errors import DatasetError, one_of
 EDGES = ("auto", "dependency", "window")
 
 
-def word_graphs(
-    sentences: Sequence[Sequence[str]], edges: str = "auto", window: int = 2
-) -> tuple[list[Tensor], str]:
+def word_graphs(sentences: Sequence[Sequence[str]], edges: str = "auto", window: int = 2) -> tuple[list[Tensor], str]:
     """Builds the edges of every sentence.
 
     Args:
@@ -42,9 +40,7 @@ def word_graphs(
         return _dependency_edges(sentences, model), f"dependency edges by spaCy model {model}"
     if window < 1:
         raise DatasetError(f"'window' must be at least 1 (got {window}).")
-    return [
-        window_edges(len(words), window) for words in sentences
-    ], f"edges between words at most {window} apart"
+    return [window_edges(len(words), window) for words in sentences], f"edges between words at most {window} apart"
 
 
 def window_edges(length: int, window: int) -> Tensor:

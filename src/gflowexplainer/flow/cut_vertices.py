@@ -23,55 +23,74 @@ def add_node(cut: Tensor, is_cut: Tensor, connection: Tensor, size: Tensor) -> N
     r"""Updates, in place, the cut vertices of states that each gain one node (equations 14 to 17).
 
     Args:
-        cut: Cut vertex matrices :math:`\mathcal{Z}`, shape ``[B, K, K]``.
-        is_cut: Which members are cut vertices: the rows of ``cut`` that are not zero, shape ``[B, K]``.
+        cut: Cut vertex matrices :math:`\mathcal{Z}`, contiguous, shape ``[B, K, K]``.
+        is_cut: Which members are cut vertices: the rows of ``cut`` that are not zero, contiguous, shape ``[B, K]``.
         connection: The connectivity vectors :math:`z(a)`: the members that the new node is joined to,
             shape ``[B, K]``.
         size: Nodes in each state before the new one, which takes slot ``size``, shape ``[B]``.
     """
     links = connection.sum(dim=1)
     grown = size >= 2
-    _attach_leaf(cut, is_cut, connection, size, torch.nonzero(grown & (links == 1)).flatten())
-    _join_groups(cut, is_cut, connection, size, grown & (links > 1))
+    _attach_leaf(cut, is_cut, connection, size, torch.nonzero(grown & (links == 1)).view(-1))
+    _join_groups(cut, is_cut, connection, size, torch.nonzero(grown & (links > 1)).view(-1))
+
+
+# Rows are read and written by their flat number, state * K + vertex: index_select copies whole rows of bytes,
+# several times faster than indexing by a pair of tensors.
 
 
 def _attach_leaf(cut: Tensor, is_cut: Tensor, connection: Tensor, size: Tensor, state: Tensor) -> None:
-    """Case 1: the new node hangs on one member, which is a cut vertex from now on (equation 16)."""
+    """Case 1: in states ``[S]`` the new node hangs on one member, from now on a cut vertex (equation 16)."""
     if state.numel() == 0:
         return
-    anchor = connection[state].byte().argmax(dim=1)
-    slot = size[state]
-    each = torch.arange(state.numel(), device=state.device)
-    row = cut[state, anchor]
-    # A member that was no cut vertex has all others in one group, number 1, and itself in none.
-    members = torch.arange(cut.size(1), device=state.device) < slot[:, None]
-    row = torch.where((~is_cut[state, anchor])[:, None] & members, 1, row)
-    row[each, anchor] = 0
-    row[each, slot] = row.amax(dim=1) + 1
+    width = cut.size(1)
+    anchor = connection.index_select(0, state).byte().argmax(dim=1)
+    slot = size.index_select(0, state)
     # In every other cut vertex' row the new node joins the group of the member it hangs on.
-    column = cut[state, :, anchor]
-    column[each, anchor] = row[each, slot]
-    cut[state, anchor] = row
-    cut[state, :, slot] = column
-    is_cut[state, anchor] = True
+    cut[state, :, slot] = cut[state, :, anchor]
+    vertex = state * width + anchor
+    row = cut.view(-1, width).index_select(0, vertex)
+    # A member that was no cut vertex has all others in one group, number 1, and itself in none.
+    others = slot * ~is_cut.view(-1).index_select(0, vertex)
+    row += torch.arange(width, device=state.device) < others[:, None]
+    row.scatter_(1, anchor[:, None], 0)
+    row.scatter_(1, slot[:, None], row.amax(dim=1, keepdim=True) + 1)
+    cut.view(-1, width).index_copy_(0, vertex, row)
+    is_cut.view(-1).index_fill_(0, vertex, True)
 
 
-def _join_groups(cut: Tensor, is_cut: Tensor, connection: Tensor, size: Tensor, several: Tensor) -> None:
-    """Case 2: the new node joins several members and merges the child groups it touches (equation 17)."""
-    state, vertex = torch.nonzero(is_cut & several[:, None], as_tuple=True)
-    if state.numel() == 0:
+def _join_groups(cut: Tensor, is_cut: Tensor, connection: Tensor, size: Tensor, state: Tensor) -> None:
+    """Case 2: in states ``[S]`` the new node joins several members and the child groups they are in (equation 17)."""
+    width = cut.size(1)
+    entry = torch.nonzero(is_cut.index_select(0, state).view(-1)).view(-1)
+    if entry.numel() == 0:
         return
-    row = cut[state, vertex]
-    touched = torch.where(connection[state], row, 0)
-    label = touched.amax(dim=1, keepdim=True)
+    position = entry // width
+    state = state.index_select(0, position)
+    vertex = entry + (state - position) * width
+    row = cut.view(-1, width).index_select(0, vertex)
+    touched = row * connection.index_select(0, state)
+    label = touched.amax(dim=1)
+    # Untouched members are zero, and zero minus one wraps to the largest number: this is the least group touched.
+    least = ((touched - 1) & torch.iinfo(touched.dtype).max).amin(dim=1) + 1
+    # Most cut vertices see the new node joined to one of their groups; few of them see groups grow together.
+    several = torch.nonzero(least < label).view(-1)
+    if several.numel() > 0:
+        label[several] = _merge_groups(
+            cut, is_cut, *(value.index_select(0, several) for value in (vertex, row, touched, label))
+        )
+    cut.view(-1).scatter_(0, vertex * width + size.index_select(0, state), label)
+
+
+def _merge_groups(cut: Tensor, is_cut: Tensor, vertex: Tensor, row: Tensor, touched: Tensor, label: Tensor) -> Tensor:
+    """Gives all touched groups one ``label`` ``[R]`` in the rows ``vertex``; returns it, 0 where nothing is cut now."""
     is_touched = torch.zeros(row.size(0), row.size(1) + 1, dtype=torch.bool, device=row.device)
     is_touched.scatter_(1, touched.long(), True)
     is_touched[:, 0] = False
     merged = is_touched.gather(1, row.long())
     # All groups touched: they hold together without this vertex, which is none of the cut any more.
-    healed = (merged | (row == 0)).all(dim=1)
-    row = torch.where(merged, label, row)
-    row.scatter_(1, size[state, None], label)
-    row[healed] = 0
-    cut[state, vertex] = row
-    is_cut[state[healed], vertex[healed]] = False
+    stays = (merged ^ (row != 0)).any(dim=1)
+    row = torch.where(merged, label[:, None], row) * stays[:, None]
+    cut.view(-1, row.size(1)).index_copy_(0, vertex, row)
+    is_cut.view(-1).index_copy_(0, vertex, stays)
+    return label * stays

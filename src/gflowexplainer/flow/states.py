@@ -62,7 +62,7 @@ class States:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
         batch, device = instance.numel(), instance.device
         cut, is_cut = empty_cut_matrix(batch, max_nodes, device)
-        owner, node = ranges(instances.ptr[instance], instances.node_counts[instance])
+        _, node = ranges(instances.ptr[instance], instances.node_counts[instance])
         empty = cls(
             instances=instances,
             subgraphs=Subgraphs(instance, torch.full((batch, max_nodes), -1, device=device)),

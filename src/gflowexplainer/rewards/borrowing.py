@@ -2,34 +2,68 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import torch
 from torch import nn
+from torch_geometric.nn import MessagePassing
 
 
 @contextmanager
 def borrowed(model: nn.Module) -> Iterator[nn.Module]:
     """Puts ``model`` into evaluation mode without gradients for the length of the block.
 
-    Restored afterwards, whatever happens inside: the training flag of every module, the contents of every
-    buffer, and the state of the random number generators of torch, numpy and Python.
+    Restored afterwards, whatever happens inside: the training flag of every module, every buffer, and the
+    state of the random number generators of torch, numpy and Python. Layers that remember a normalised graph
+    (``cached=True``) look at the graph they are given within the block, and remember theirs again after it.
     """
-    flags = [(module, module.training) for module in model.modules()]
-    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    python_state, numpy_state = random.getstate(), np.random.get_state()
     devices = {tensor.device for tensor in (*model.parameters(), *model.buffers()) if tensor.is_cuda}
-    with torch.random.fork_rng(devices=list(devices)):
-        try:
-            model.eval()
-            with torch.no_grad():
-                yield model
-        finally:
-            for module, training in flags:
-                module.training = training
-            with torch.no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
-            random.setstate(python_state)
-            np.random.set_state(numpy_state)
+    with ExitStack() as stack:
+        stack.enter_context(torch.random.fork_rng(devices=list(devices)))
+        stack.callback(np.random.set_state, np.random.get_state())
+        stack.callback(random.setstate, random.getstate())
+        for module in model.modules():
+            stack.callback(setattr, module, "training", module.training)
+            stack.enter_context(_same_buffers(module))
+            stack.enter_context(_without_memory(module))
+        model.eval()
+        with torch.no_grad():
+            yield model
+
+
+@contextmanager
+def _same_buffers(module: nn.Module) -> Iterator[None]:
+    """Restores the buffers of one module, also those that are replaced, added or deleted."""
+    before = {name: (buffer, _copy(buffer)) for name, buffer in module._buffers.items()}
+    try:
+        yield
+    finally:
+        module._buffers.clear()
+        for name, (buffer, content) in before.items():
+            module._buffers[name] = buffer
+            # Untouched ones are not written to: the user may still call backward() through them.
+            if buffer is not None and content is not None and not torch.equal(buffer, content):
+                with torch.no_grad():
+                    buffer.copy_(content)
+
+
+def _copy(buffer: torch.Tensor | None) -> torch.Tensor | None:
+    return None if buffer is None else buffer.detach().clone()
+
+
+@contextmanager
+def _without_memory(module: nn.Module) -> Iterator[None]:
+    """Makes a layer forget the graph it remembers for good (PyG's ``cached``), for the length of a block."""
+    memory = {}
+    if isinstance(module, MessagePassing):
+        memory = {name: value for name, value in vars(module).items() if name.startswith("_cached")}
+        if "cached" in vars(module):
+            memory["cached"] = module.cached
+    try:
+        for name in memory:
+            setattr(module, name, False if name == "cached" else None)
+        yield
+    finally:
+        for name, value in memory.items():
+            setattr(module, name, value)

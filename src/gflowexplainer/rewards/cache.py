@@ -10,7 +10,8 @@ class KeyedCache:
     """A sorted table from int64 keys to floats.
 
     Args:
-        capacity: Entries to keep at most; a table that would grow beyond it is emptied first.
+        capacity: Entries to keep at most; a table that would grow beyond it is emptied first, so what was
+            found before an :meth:`add` need not be found after it.
     """
 
     def __init__(self, capacity: int = 4_000_000) -> None:
@@ -33,6 +34,7 @@ class KeyedCache:
         """Stores values of keys ``[Q]`` that are new and differ from one another."""
         if len(self) + keys.numel() > self.capacity:
             self._keys, self._values = keys[:0], values[:0]
+            keys, values = keys[: self.capacity], values[: self.capacity]
         keys, values = torch.cat([self._keys, keys]), torch.cat([self._values.to(values), values])
         self._keys, order = keys.sort()
         self._values = values[order]

@@ -12,8 +12,9 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.noise import uniform
 from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.model import Predictor
-from gflowexplainer.rewards.reward import Reward, _first_of_each
-from gflowexplainer.segments import pointers, ranges, segment_sum
+from gflowexplainer.rewards.reward import Reward
+from gflowexplainer.rewards.target import TINY
+from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
 from gflowexplainer.subgraphs import Subgraphs, instance_keys
 
 
@@ -85,7 +86,7 @@ class ContextReward(Reward):
             self._mean_held(subgraphs[torch.arange(i, min(i + rows, len(subgraphs)), device=subgraphs.instance.device)])
             for i in range(0, len(subgraphs), rows)
         ]
-        return torch.cat(parts).log()
+        return torch.cat(parts).clamp(min=TINY).log()
 
     def _mean_held(self, subgraphs: Subgraphs) -> Tensor:
         """Averages over the contexts, asking the model once about each different union, shape ``[B]``."""
@@ -97,10 +98,12 @@ class ContextReward(Reward):
         held, found = self._held.find(flat)
         if not found.all():
             missing = torch.nonzero(~found).flatten()
-            new_keys, first = _first_of_each(flat[missing])
+            new_keys, first, group = first_of_each(flat[missing])
             position = missing[first]
-            self._held.add(new_keys, self._ask(subgraphs, position // len(subgraphs), position % len(subgraphs)))
-            held, _ = self._held.find(flat)
+            answers = self._ask(subgraphs, position // len(subgraphs), position % len(subgraphs))
+            self._held.add(new_keys, answers)
+            held = held.to(answers)
+            held[missing] = answers[group]
         return held.view(keys.shape).mean(dim=0)
 
     def _ask(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:

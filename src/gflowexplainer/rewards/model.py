@@ -12,12 +12,22 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import (
+    APPNP,
+    ARMAConv,
+    ChebConv,
+    GatedGraphConv,
+    MessagePassing,
+    MixHopConv,
+    SGConv,
+    SSGConv,
+    TAGConv,
+)
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.borrowing import borrowed
-from gflowexplainer.segments import pointers, ranges, segment_sum
+from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
 from gflowexplainer.subgraphs import instance_keys
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
@@ -26,14 +36,30 @@ LEVELS = ("node", "graph")
 
 
 def count_hops(model: nn.Module) -> int:
-    """Counts the message-passing layers of ``model``: how far information travels to a node."""
-    hops = sum(isinstance(module, MessagePassing) for module in model.modules())
+    """Counts the message-passing steps of ``model``: how far information travels to a node.
+
+    A layer that is called several times in one forward call is counted once; pass ``num_hops`` then.
+    """
+    hops = sum(_steps(module) for module in model.modules() if isinstance(module, MessagePassing))
     if hops == 0:
         raise ConfigError(
             f"No torch_geometric MessagePassing layer was found in {type(model).__name__}, so the size of its "
             "computation graphs is unknown. Pass 'num_hops'."
         )
     return hops
+
+
+def _steps(layer: MessagePassing) -> int:
+    """Counts the steps that information travels in one call of ``layer``."""
+    if isinstance(layer, APPNP | SGConv | SSGConv | TAGConv):
+        return layer.K
+    if isinstance(layer, ARMAConv | GatedGraphConv):
+        return layer.num_layers
+    if isinstance(layer, ChebConv):
+        return len(layer.lins) - 1
+    if isinstance(layer, MixHopConv):
+        return max(layer.powers)
+    return 1
 
 
 class Predictor:
@@ -64,6 +90,13 @@ class Predictor:
         self.mode = one_of("mode", mode, MODES)
         self.return_type = one_of("return_type", return_type, RETURN_TYPES)
         self.num_hops = count_hops(model) if num_hops is None else num_hops
+        if self.num_hops < 0:
+            raise ConfigError(f"'num_hops' must not be negative (got {self.num_hops}).")
+        if any(m.flow != "source_to_target" for m in model.modules() if isinstance(m, MessagePassing)):
+            raise ConfigError(
+                f"{type(model).__name__} passes messages with flow='target_to_source', which is not supported. "
+                "Build it with flow='source_to_target' and turn the edges round."
+            )
         if memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.memory_budget = memory_budget
@@ -90,6 +123,7 @@ class Predictor:
 
     def cost(self, instances: Instances) -> Tensor:
         """Estimates the bytes that one query of each instance takes in a disjoint union, shape ``[I]``."""
+        instances = instances.surroundings or instances
         width = 4 * (instances.x.size(1) + 64)
         return instances.node_counts * width + instances.edge_counts * 4 * (64 + 16)
 
@@ -104,7 +138,9 @@ class Predictor:
             yield slice(begin, end)
             begin = end
 
-    def predict(self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced") -> Tensor:
+    def predict(
+        self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced", *, alone: bool = False
+    ) -> Tensor:
         """Predicts on ``Q`` subgraphs in one forward call.
 
         Args:
@@ -113,10 +149,17 @@ class Predictor:
             kept: The nodes that are kept, as a flat mask over the nodes of the queries' instances, one
                 instance behind the other, shape ``[sum of their node counts]``.
             removal: ``"induced"``: the other nodes go. ``"isolate"``: they stay, without their edges.
+            alone: Whether the kept nodes are all there is. Otherwise what surrounds an instance in the user's graph
+                is still there: the other nodes of the instance are removed from the whole graph.
 
         Returns:
             Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
         """
+        if self.model.training or torch.is_grad_enabled():
+            with self.borrow():
+                return self.predict(instances, instance, kept, removal, alone=alone)
+        if instances.surroundings is not None and not alone:
+            kept, instances = instances.widen(instance, kept), instances.surroundings
         node_counts = instances.node_counts[instance]
         owner, node = ranges(instances.ptr[instance], node_counts)
         first = pointers(node_counts)[:-1]
@@ -133,7 +176,7 @@ class Predictor:
             )
         center = first + instances.center[instance] - instances.ptr[instance]
         present = self._receptive_field(center, ends, node.numel())
-        like = self._first_alike(instances, instance, node, owner, present)
+        like = self._first_alike(instances, instance, node, owner, present & kept)
         present &= (like == torch.arange(instance.numel(), device=like.device))[owner]
         inside = present[ends[0]] & present[ends[1]]
         place = torch.cumsum(present, 0) - 1
@@ -159,9 +202,7 @@ class Predictor:
         """Finds queries that come down to the same receptive field; names the first such query, shape ``[Q]``."""
         keys = segment_sum(torch.where(present, instances.key[node], 0), owner, instance.numel())
         keys += instance_keys(instances)[instance]
-        _, group = torch.unique(keys, return_inverse=True)
-        position = torch.arange(instance.numel(), device=instance.device)
-        first = torch.full_like(group, instance.numel()).scatter_reduce_(0, group, position, "amin")
+        _, first, group = first_of_each(keys)
         return first[group]
 
     def _receptive_field(self, center: Tensor, ends: Tensor, total: int) -> Tensor:
@@ -239,8 +280,8 @@ class Predictor:
         name = type(self.model).__name__
         if not isinstance(output, Tensor):
             raise ModelError(f"{name} must return a tensor (got {type(output).__name__}). Wrap it.")
-        if self.level == "graph" and rows == 1 and output.dim() == 1 and output.numel() != 1:
-            output = output[None]
+        if self.level == "graph" and rows == 1 and output.dim() < 2:
+            output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph
         if output.dim() == 1:
             output = output[:, None]
         if output.dim() != 2 or output.size(0) != rows:
@@ -249,9 +290,24 @@ class Predictor:
                 f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
                 f"Is it really a {what}-level model?"
             )
-        if not torch.isfinite(output).all() and not (self.return_type == "log_probs" and not output.isnan().any()):
+        sound = torch.isfinite(output)
+        if self.return_type == "log_probs":
+            sound |= output.isneginf()
+        if not sound.all():
             raise ModelError(f"{name} returned NaN or infinity. An explanation of that would mean nothing.")
+        self._refuse_other_return_type(output)
         return output
+
+    def _refuse_other_return_type(self, output: Tensor) -> None:
+        """Notices raw scores that are passed off as (log-)probabilities."""
+        if self.mode == "regression" or self.return_type == "raw" or output.numel() == 0:
+            return
+        low, high = (0.0, 1.0) if self.return_type == "probs" else (-torch.inf, 0.0)
+        if float(output.min()) < low - 1e-4 or float(output.max()) > high + 1e-4:
+            raise ModelError(
+                f"{type(self.model).__name__} returned values from {float(output.min()):.3g} to "
+                f"{float(output.max()):.3g}, which are no {self.return_type}. Use return_type='raw'?"
+            )
 
     def read(self, output: Tensor) -> Tensor:
         """Turns what the model returns ``[Q, C]`` into probabilities, or values for regression."""
@@ -265,6 +321,11 @@ class Predictor:
                 )
             positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[self.return_type]()
             return torch.cat([1 - positive, positive], dim=1)
+        if output.size(1) == 1:
+            raise ModelError(
+                "A multiclass classifier must return at least two columns (got 1). "
+                "Use mode='binary_classification' or 'regression'."
+            )
         if self.return_type == "raw":
             return output.softmax(dim=1)
         return output.exp() if self.return_type == "log_probs" else output

@@ -12,7 +12,7 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.rewards.target import TINY
-from gflowexplainer.segments import segment_sum
+from gflowexplainer.segments import pointers, ranges, segment_sum
 from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
 
 
@@ -119,8 +119,6 @@ def radius(adjacent: Tensor) -> Tensor:
 
 
 def _edges_inside(instances: Instances, subgraphs: Subgraphs, kept: Tensor) -> Tensor:
-    from gflowexplainer.segments import pointers, ranges
-
     first = pointers(instances.node_counts[subgraphs.instance])[:-1] - instances.ptr[subgraphs.instance]
     owner, edge = ranges(instances.edge_ptr[subgraphs.instance], instances.edge_counts[subgraphs.instance])
     source, target = instances.edge_index[:, edge] + first[owner]

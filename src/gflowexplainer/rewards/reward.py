@@ -12,7 +12,7 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import pointers, ranges, segment_sum
+from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
 from gflowexplainer.subgraphs import Subgraphs, size_penalty, subgraph_keys
 
 REMOVALS = ("induced", "isolate")
@@ -31,7 +31,8 @@ class Reward(ABC):
         target: What is to be held; asked from the model if not given.
         beta: Reward exponent.
         relative: Whether ``beta`` is relative to the instance's spread of log-rewards.
-        min_nodes: Smaller subgraphs get a reward of practically zero (see :func:`~gflowexplainer.subgraphs.size_penalty`).
+        min_nodes: Smaller subgraphs get a reward of practically zero
+            (:func:`~gflowexplainer.subgraphs.size_penalty`).
         removal: What "without the rest" means: ``"induced"`` (nodes and edges go) or ``"isolate"`` (edges go,
             nodes stay: right for mean pooling over a graph).
         cache_size: Number of subgraphs whose reward is remembered.
@@ -69,17 +70,18 @@ class Reward(ABC):
         """Computes the logarithm of the bare reward of subgraphs that differ from one another, shape ``[B]``."""
 
     def log_score(self, subgraphs: Subgraphs) -> Tensor:
-        """Gives :math:`\\log R(s)`, without exponent and size bound, from the cache where it is known, shape ``[B]``."""
+        r"""Gives :math:`\log R(s)`, without exponent and size bound, from the cache where known, shape ``[B]``."""
         self.num_requests += len(subgraphs)
         keys = subgraph_keys(self.instances, subgraphs)
         values, found = self._cache.find(keys)
         if not found.all():
             missing = torch.nonzero(~found).flatten()
-            new_keys, position = _first_of_each(keys[missing])
+            new_keys, first, group = first_of_each(keys[missing])
             with self.predictor.borrow():
-                scores = self._log_score(subgraphs[missing[position]])
+                scores = self._log_score(subgraphs[missing[first]])
             self._cache.add(new_keys, scores)
-            values, _ = self._cache.find(keys)
+            values = values.to(scores)
+            values[missing] = scores[group]
         return values
 
     def log_reward(self, subgraphs: Subgraphs, can_grow: Tensor | None = None) -> Tensor:
@@ -141,17 +143,11 @@ class Reward(ABC):
                     kept = ~kept
                     if self.predictor.level == "node":
                         kept |= self._center_mask(part.instance)
-                parts.append(self.predictor.predict(self.instances, part.instance, kept, self.removal))
+                parts.append(
+                    self.predictor.predict(self.instances, part.instance, kept, self.removal, alone=not without)
+                )
         return torch.cat(parts)
 
     def _center_mask(self, instance: Tensor) -> Tensor:
         owner, node = ranges(self.instances.ptr[instance], self.instances.node_counts[instance])
         return node == self.instances.center[instance][owner]
-
-
-def _first_of_each(keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Lists the different keys, ascending, and where each occurs first."""
-    unique, group = torch.unique(keys, return_inverse=True)
-    position = torch.arange(keys.numel(), device=keys.device)
-    first = torch.full_like(unique, keys.numel()).scatter_reduce_(0, group, position, "amin")
-    return unique, first

@@ -40,16 +40,15 @@ class Target:
             prediction = predictor.whole(instances)
             if predictor.mode == "regression":
                 bare = _bare_prediction(predictor, instances)
-                value = prediction if label is None else label.reshape(-1, 1).to(prediction)
                 scale = (prediction - bare).abs().sum(dim=1).clamp(min=1e-6)
-                return cls(value, None, scale)
+                return cls(prediction if label is None else _values(label, prediction), None, scale)
         num_classes = prediction.size(1)
         if label is None:
             label = prediction.argmax(dim=1)
         else:
             label = label.to(prediction.device).reshape(-1).long()
             if label.numel() != len(instances):
-                raise InstanceError(f"There are {len(instances)} instances but {label.numel()} targets.")
+                raise InstanceError(f"There are {len(instances)} instances but {label.numel()} targets. Pass one each.")
             wrong = label[(label < 0) | (label >= num_classes)]
             if wrong.numel():
                 raise InstanceError(
@@ -69,6 +68,15 @@ class Target:
         return prediction.gather(1, self.label[instance, None])[:, 0].clamp(min=TINY).log()
 
 
+def _values(label: Tensor, prediction: Tensor) -> Tensor:
+    """Brings the user's values into the shape of ``prediction``, or says what is wrong with them."""
+    if label.numel() != prediction.numel():
+        raise InstanceError(f"The model returned {prediction.numel()} values but there are {label.numel()} targets.")
+    if not torch.isfinite(label).all():
+        raise InstanceError("The targets hold NaN or infinity. Pass finite values.")
+    return label.reshape(prediction.shape).to(prediction)
+
+
 def _bare_prediction(predictor: Predictor, instances: Instances) -> Tensor:
     kept = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
     kept[instances.center[instances.center >= 0]] = True
@@ -76,5 +84,5 @@ def _bare_prediction(predictor: Predictor, instances: Instances) -> Tensor:
     parts = []
     for chunk in predictor.chunks(predictor.cost(instances)):
         begin, end = int(instances.ptr[chunk.start]), int(instances.ptr[chunk.stop])
-        parts.append(predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate"))
+        parts.append(predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate", alone=True))
     return torch.cat(parts)

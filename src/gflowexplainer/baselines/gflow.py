@@ -1,0 +1,75 @@
+"""GFlowExplainer itself, behind the interface that all explainers are compared by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gflowexplainer.baselines.interface import Scores, Subject
+from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.network import FlowNetwork, NetworkInputs
+from gflowexplainer.readings import WEIGHTINGS, read_samples
+from gflowexplainer.rewards.building import build_reward
+from gflowexplainer.settings import Settings
+from gflowexplainer.subgraphs import edge_values
+from gflowexplainer.training import Trainer
+
+_EXPLAINING = 100
+"""Names the random stream of explanations, apart from those of training."""
+
+
+class GFlow:
+    """A flow network trained on some instances, which then explains any.
+
+    Args:
+        preset: Name of the settings to begin with.
+        num_samples: Subgraphs sampled of each instance.
+        weighting: ``"policy"`` or ``"reward"``; see :mod:`gflowexplainer.readings`.
+        max_nodes: Size bound; the preset's if not given.
+        **changes: Changed settings.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str = "default",
+        num_samples: int = 64,
+        weighting: str = "policy",
+        max_nodes: int | None = None,
+        **changes: Any,
+    ) -> None:
+        self.name = "gflow" if preset == "default" else f"gflow-{preset}"
+        self.num_samples = num_samples
+        self.weighting = one_of("weighting", weighting, WEIGHTINGS)
+        bound = {} if max_nodes is None else {"max_nodes": max_nodes}
+        self.settings = Settings.preset(preset, **bound, **changes)
+        self._network: FlowNetwork | None = None
+
+    def fit(self, subject: Subject, seed: int) -> None:
+        """Trains the flow network on the instances of ``subject``."""
+        trainer = Trainer(
+            subject.predictor,
+            subject.instances,
+            self.settings.change(seed=seed),
+            embedding=subject.embedding,
+            target=subject.target,
+        )
+        self._network = trainer.run(progress=False).network
+
+    def explain(self, subject: Subject, seed: int) -> Scores:
+        """Samples subgraphs of every instance and scores nodes and edges by their probability."""
+        if self._network is None:
+            raise ConfigError("This explainer has not been fitted. Call fit first.")
+        settings = self._network.settings
+        inputs = NetworkInputs.of(subject.instances, subject.embedding, settings, subject.predictor.num_hops)
+        every = torch.arange(len(subject), device=subject.instances.device)
+        rollouts = self._network.sample(inputs, every.repeat_interleave(self.num_samples), _EXPLAINING, seed)
+        log_reward = None
+        if self.weighting == "reward":
+            reward = build_reward(
+                settings, subject.predictor, subject.instances, embedding=subject.embedding, target=subject.target
+            )
+            log_reward = reward.log_reward(rollouts.subgraphs)
+        reading = read_samples(subject.instances, rollouts.subgraphs, self.weighting, log_reward)
+        return Scores(reading.node, edge_values(subject.instances, reading.neighbor))

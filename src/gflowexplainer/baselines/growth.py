@@ -1,0 +1,107 @@
+"""Connected subgraphs without any model: random growth and breadth-first search, batched."""
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.instances import Instances
+from gflowexplainer.noise import combine, uniform
+from gflowexplainer.segments import pointers, segment_argmax
+from gflowexplainer.subgraphs import Subgraphs, instance_keys
+
+
+def start_nodes(instances: Instances, instance: Tensor, draw: Tensor, seed: int) -> Tensor:
+    """Chooses where subgraphs begin: at the explained node, or at graph level at any node with equal chance.
+
+    Args:
+        instances: The instances.
+        instance: Instance of each subgraph, shape ``[B]``.
+        draw: Number of each subgraph among those of its instance, shape ``[B]``.
+        seed: Names the random numbers.
+
+    Returns:
+        Flat node positions, shape ``[B]``.
+    """
+    if instances.level == "node":
+        return instances.center[instance]
+    chance = uniform(seed, instance_keys(instances)[instance], draw, 0)
+    return instances.ptr[instance] + (chance * instances.node_counts[instance]).long()
+
+
+def grow(instances: Instances, instance: Tensor, draw: Tensor, max_nodes: int, seed: int) -> Subgraphs:
+    """Grows subgraphs by one neighbour at a time, each with equal chance, up to ``max_nodes`` nodes.
+
+    The random numbers are named by seed, instance, ``draw``, step and node, so no batch changes a subgraph.
+
+    Args:
+        instances: The instances.
+        instance: Instance of each subgraph, shape ``[B]``.
+        draw: Number of each subgraph among those of its instance, shape ``[B]``.
+        max_nodes: Size ``K``; a subgraph stays smaller only where its component is.
+        seed: Names the random numbers.
+    """
+    count, total = instance.numel(), instances.num_nodes
+    key = combine(seed, instance_keys(instances)[instance], draw)
+    newest = start_nodes(instances, instance, draw, seed)
+    grown = torch.arange(count, device=instance.device)
+    members = torch.full((count, max_nodes), -1, dtype=torch.long, device=instance.device)
+    members[:, 0] = newest
+    frontier = torch.empty(0, dtype=torch.long, device=instance.device)
+    for step in range(1, max_nodes):
+        owner, neighbor = instances.neighbors_of(newest)
+        owner = grown[owner]
+        new = (members[owner] != neighbor[:, None]).all(dim=1)
+        frontier = torch.unique(torch.cat([frontier, owner[new] * total + neighbor[new]]))
+        row, node = frontier // total, frontier % total
+        pick = segment_argmax(uniform(key[row], step, instances.key[node]), row, count)
+        grown = torch.nonzero(pick >= 0).flatten()
+        newest = node[pick[grown]]
+        members[grown, step] = newest
+        stays = torch.ones_like(frontier, dtype=torch.bool)
+        stays[pick[grown]] = False
+        frontier = frontier[stays]
+    return Subgraphs(instance, members)
+
+
+def hops_from(instances: Instances, start: Tensor) -> Tensor:
+    """Counts the steps from one node of each instance to all others.
+
+    Args:
+        instances: The instances.
+        start: Flat position of that node, shape ``[I]``; ``-1`` for none.
+
+    Returns:
+        Steps, shape ``[n]``; ``-1`` where there is no path.
+    """
+    hops = torch.full((instances.num_nodes,), -1, dtype=torch.long, device=instances.device)
+    newest = start[start >= 0]
+    steps = 0
+    while newest.numel():
+        hops[newest] = steps
+        steps += 1
+        _, reached = instances.neighbors_of(newest)
+        newest = torch.unique(reached[hops[reached] < 0])
+    return hops
+
+
+def breadth_first(instances: Instances, max_nodes: int, seed: int) -> Tensor:
+    """Lists the nodes nearest to a start node, nearest first, equally near ones in random order.
+
+    Node ids must not decide: in the benchmarks they tell motifs from the rest.
+
+    Returns:
+        Flat node positions, shape ``[I, max_nodes]``; ``-1`` fills up.
+    """
+    everything = torch.arange(len(instances), device=instances.device)
+    start = start_nodes(instances, everything, torch.zeros_like(everything), seed)
+    hops = hops_from(instances, start)
+    owner = instances.owner
+    chance = uniform(seed, instance_keys(instances)[owner], instances.key, 1)
+    reached = torch.nonzero(hops >= 0).flatten()
+    order = reached[torch.argsort(hops[reached] + chance[reached])]
+    order = order[torch.argsort(owner[order], stable=True)]
+    first = pointers(torch.bincount(owner[order], minlength=len(instances)))[:-1]
+    place = torch.arange(order.numel(), device=order.device) - first[owner[order]]
+    listed = torch.full((len(instances), max_nodes), -1, dtype=torch.long, device=instances.device)
+    near = place < max_nodes
+    listed[owner[order[near]], place[near]] = order[near]
+    return listed

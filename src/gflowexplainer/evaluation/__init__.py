@@ -1,0 +1,22 @@
+"""Metrics and the protocol by which every explainer is judged."""
+
+from gflowexplainer.evaluation.ground_truth import GroundTruth
+from gflowexplainer.evaluation.metrics import METRICS, MetricSettings, measure
+from gflowexplainer.evaluation.problems import Loaded, Problem, problem
+from gflowexplainer.evaluation.protocol import Contestant, ProtocolSettings, evaluate
+from gflowexplainer.evaluation.record import Cell, Record
+
+__all__ = [
+    "METRICS",
+    "Cell",
+    "Contestant",
+    "GroundTruth",
+    "Loaded",
+    "MetricSettings",
+    "Problem",
+    "ProtocolSettings",
+    "Record",
+    "evaluate",
+    "measure",
+    "problem",
+]

@@ -1,0 +1,252 @@
+"""One record of an evaluation, as JSON: every number with what is needed to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.version import __version__
+
+FORMAT = "gflowexplainer-evaluation-1"
+PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
+OK, FAILED = "ok", "failed"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The result of one explainer on one dataset with one GNN and one seed.
+
+    Attributes:
+        explainer, dataset, gnn, seed: Which one.
+        settings: Everything else that decides the result.
+        status: ``"ok"`` or ``"failed"``.
+        metrics: Values by name, times included; empty if it failed.
+        error: What went wrong, one line; empty if nothing did.
+        facts: Benchmark and GNN: provenance, number of instances, accuracies.
+        deterministic: Whether every other seed would give the same.
+        selected: The hard explanations, packed, for stability over seeds; only in the cell's own file.
+        traceback: Where it went wrong; only in the cell's own file.
+    """
+
+    explainer: str
+    dataset: str
+    gnn: str
+    seed: int
+    settings: dict[str, Any]
+    status: str = OK
+    metrics: dict[str, float] = field(default_factory=dict)
+    error: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    deterministic: bool = False
+    selected: dict[str, str] = field(default_factory=dict)
+    traceback: str = ""
+
+    def to_dict(self, *, whole: bool = False) -> dict[str, Any]:
+        """Makes what JSON can hold; ``whole`` keeps the explanations and the surroundings."""
+        parts = dict(vars(self))
+        if not whole:
+            del parts["selected"], parts["facts"], parts["traceback"]
+            return parts
+        return {"format": FORMAT, **surroundings(), **parts}
+
+    @classmethod
+    def from_dict(cls, parts: Mapping[str, Any]) -> Cell:
+        """Reads what :meth:`to_dict` made."""
+        known = {name: parts[name] for name in cls.__dataclass_fields__ if name in parts}
+        known["metrics"] = {k: math.nan if v is None else v for k, v in known.get("metrics", {}).items()}
+        return cls(**known)
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """GNN, dataset and explainer: what the seeds are averaged over."""
+        return self.gnn, self.dataset, self.explainer
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean and standard deviation over the seeds that did not fail.
+
+    Attributes:
+        explainer, dataset, gnn: Which one.
+        seeds: The seeds that are in the mean.
+        failed: The seeds that failed.
+        mean, deviation: Of each metric; the deviation of a single seed is ``nan``.
+    """
+
+    explainer: str
+    dataset: str
+    gnn: str
+    seeds: list[int]
+    failed: list[int]
+    mean: dict[str, float]
+    deviation: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The results of one run of the protocol.
+
+    Attributes:
+        cells: One for each explainer, dataset, GNN and seed.
+        settings: Settings that all have in common.
+        stability: Agreement of explanations over seeds, by :attr:`Cell.group`.
+        command: The command line that made it.
+    """
+
+    cells: list[Cell]
+    settings: dict[str, Any] = field(default_factory=dict)
+    stability: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    command: str = field(default_factory=lambda: command_line())
+
+    def summaries(self) -> list[Summary]:
+        """Averages over seeds, in the order in which the cells came."""
+        groups: dict[tuple[str, str, str], list[Cell]] = {}
+        for cell in self.cells:
+            groups.setdefault(cell.group, []).append(cell)
+        return [self._summary(group, cells) for group, cells in groups.items()]
+
+    def _summary(self, group: tuple[str, str, str], cells: Sequence[Cell]) -> Summary:
+        good = [cell for cell in cells if cell.status == OK]
+        names = list(dict.fromkeys(name for cell in good for name in cell.metrics))
+        columns = {name: [cell.metrics.get(name, math.nan) for cell in good] for name in names}
+        mean = {name: _skip_nan(np.mean, values) for name, values in columns.items()}
+        deviation = {
+            name: _skip_nan(lambda known: np.std(known, ddof=1), values, least=2) for name, values in columns.items()
+        }
+        if good:
+            mean["stability"] = self.stability.get(group, math.nan)
+            deviation["stability"] = math.nan
+        gnn, dataset, explainer = group
+        return Summary(
+            explainer=explainer,
+            dataset=dataset,
+            gnn=gnn,
+            seeds=[cell.seed for cell in good],
+            failed=[cell.seed for cell in cells if cell.status == FAILED],
+            mean=mean,
+            deviation=deviation,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Makes what JSON can hold."""
+        subjects = {f"{cell.dataset}, {cell.gnn} GNN": cell.facts for cell in self.cells if cell.facts}
+        return {
+            "format": FORMAT,
+            "command": self.command,
+            **surroundings(),
+            "settings": self.settings,
+            "subjects": subjects,
+            "summaries": [vars(summary) for summary in self.summaries()],
+            "cells": [cell.to_dict() for cell in self.cells],
+        }
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the record to ``path``."""
+        return write_json(path, self.to_dict())
+
+
+def surroundings() -> dict[str, Any]:
+    """Says when, with which versions and on what kind of device something was computed."""
+    versions = {"gflowexplainer": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    device: dict[str, Any] = {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+    if torch.cuda.is_available():
+        device["gpu"] = torch.cuda.get_device_name(0)
+    created = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {"created": created, "versions": versions, "device": device}
+
+
+def command_line() -> str:
+    """Writes the command that runs, with the program's name instead of its path."""
+    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+    return shlex.join(["gflowexplainer" if program == "__main__.py" else program, *sys.argv[1:]])
+
+
+def fingerprint(settings: Mapping[str, Any]) -> str:
+    """Gives settings a short name that changes with any of them."""
+    return hashlib.sha256(dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def dumps(value: Any, **options: Any) -> str:
+    """Writes strict JSON: a number that is not finite becomes ``null``."""
+    return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, **options)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> Path:
+    """Writes JSON in place of ``path``; an interrupted write leaves the old file as it was."""
+    return write_text(path, dumps(value, indent=1) + "\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Writes a text in place of ``path``; an interrupted write leaves the old file as it was."""
+    path = Path(path)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+        ) as file:
+            temporary = file.name
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise CheckpointError(
+            f"'{path}' could not be written: {error.strerror}. Choose a folder that can be written to."
+        ) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+    return path
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Reads a JSON file of this package."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"'{path}' cannot be read as JSON: {error}. Delete it and run again.") from error
+
+
+def _plain(value: Any) -> Any:
+    """Replaces what JSON does not know."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic | torch.Tensor):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _skip_nan(reduce: Callable[[list[float]], Any], values: Sequence[float], least: int = 1) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return float(reduce(known)) if len(known) >= least else math.nan

@@ -1,0 +1,101 @@
+import io
+import math
+
+from rich.console import Console
+
+from gflowexplainer.evaluation import Cell, Record, paper
+from gflowexplainer.evaluation.presentation import all_details, details, failures, overview, overviews
+from gflowexplainer.evaluation.record import FAILED
+from gflowexplainer.evaluation.tables import Table, join, number
+
+TABLE = Table("A & B", ("explainer", "50 %"), (("one_two", "0.500 ± 0.100"), ("a|b", "-")))
+
+
+def test_numbers():
+    assert number(0.71249, 0.004) == "0.712 ± 0.004"
+    assert number(0.5, math.nan) == "0.500"
+    assert number(None) == number(math.nan) == "-"
+
+
+def test_markdown():
+    assert TABLE.to_markdown().splitlines() == [
+        "**A & B**",
+        "",
+        "| explainer | 50 % |",
+        "| --- | ---: |",
+        "| one_two | 0.500 ± 0.100 |",
+        r"| a\|b | - |",
+    ]
+
+
+def test_latex_escapes_what_latex_reads():
+    text = TABLE.to_latex()
+    assert r"\caption{A \& B}" in text
+    assert r"explainer & 50 \% \\" in text
+    assert r"one\_two & 0.500 $\pm$ 0.100 \\" in text
+    assert text.count(r"\begin") == text.count(r"\end") == 2
+
+
+def test_rich_shows_brackets_as_they_are():
+    out = io.StringIO()
+    table = Table("[title]", ("[x]",), (("[red]",),))
+    Console(file=out, width=80).print(table.to_rich())
+    assert all(text in out.getvalue() for text in ("[title]", "[x]", "[red]"))
+
+
+def test_notes_become_comments_in_latex():
+    assert join([TABLE], "latex", ["a note"]).endswith("% a note\n")
+    assert join([TABLE], "markdown", ["a note"]).endswith("- a note\n")
+
+
+def record():
+    def cell(explainer, seed, auc, status="ok", error=""):
+        metrics = {} if status == FAILED else {"auc_own": auc, "size": 5.0}
+        return Cell(explainer, "tree-cycles", "published", seed, {}, status, metrics, error)
+
+    return Record(
+        [
+            cell("random", 0, 0.70),
+            cell("random", 1, 0.72),
+            cell("broken", 0, 0, FAILED, "no luck"),
+            cell("broken", 1, 0, FAILED, "no luck"),
+            cell("half", 0, 0.5),
+            cell("half", 1, 0, FAILED, "bad luck"),
+        ]
+    )
+
+
+def test_an_overview_shows_explainers_failures_and_the_paper():
+    table = overview(record(), "auc_own", "published")
+    rows = dict(table.rows)
+    assert table.columns == ("explainer", "Tree-Cycles")
+    assert rows["random"] == "0.710 ± 0.014"
+    assert rows["broken"] == "failed"
+    assert rows["half"] == "0.500 (1 of 2 seeds)"
+    assert rows["GFlowExplainer (paper)"] == "0.964 ± 0.028"
+    assert rows["target"] == "0.990"
+    assert "GFlowExplainer (paper)" not in dict(overview(record(), "auc_all", "published").rows)
+
+
+def test_details_have_a_row_for_each_metric_that_was_measured():
+    table = details(record(), "tree-cycles", "published")
+    assert table.columns == ("metric", "random", "broken", "half")
+    assert [row[0] for row in table.rows if row[1] != "-"] == [
+        "AUC, own motif, pooled",
+        "nodes of an explanation",
+    ]
+    assert len(overviews(record())) >= 1
+    assert len(all_details(record())) == 1
+
+
+def test_the_same_failure_is_said_once():
+    assert failures(record()) == [
+        "failed: broken on tree-cycles, published GNN, seed 0, 1: no luck",
+        "failed: half on tree-cycles, published GNN, seed 1: bad luck",
+    ]
+
+
+def test_the_papers_table_is_whole():
+    assert all(tuple(row) == paper.DATASETS for row in paper.AUC.values())
+    assert paper.AUC["GFlowExplainer"]["mutagenicity"] == (0.882, 0.024)
+    assert all(paper.TARGET_AUC[d].mean >= paper.AUC["GFlowExplainer"][d].mean for d in paper.DATASETS)

@@ -1,0 +1,181 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv
+from typer.testing import CliRunner
+
+from gflowexplainer.cli import app
+from gflowexplainer.datasets import Benchmark
+from gflowexplainer.errors import DatasetError
+from gflowexplainer.evaluation import Loaded, Problem
+from gflowexplainer.evaluation import problem as real_problem
+from gflowexplainer.version import __version__
+
+runner = CliRunner()
+
+
+class Degree(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = SimpleConv(aggr="sum")
+        self.unused = nn.ModuleList([SimpleConv(), SimpleConv()])  # computation graphs of 3 hops
+
+    def forward(self, x, edge_index):
+        count = self.conv(x, edge_index)
+        return torch.cat([torch.zeros_like(count), count], dim=1)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Answers every dataset name with a small triangle on a path, and Tree-Grid with a missing file."""
+    edges = torch.tensor([[0, 0, 1, 2, 3], [1, 2, 2, 3, 4]])
+    graph = Data(
+        x=torch.ones(5, 1),
+        edge_index=torch.cat([edges, edges.flip(0)], dim=1),
+        y=torch.tensor([1, 1, 1, 0, 0]),
+        motif_id=torch.tensor([0, 0, 0, -1, -1]),
+    )
+    benchmark = Benchmark.from_graphs(graph, index=[0, 1], motif_size=3)
+
+    def problem(dataset, gnn, **settings):
+        real_problem(dataset, gnn)
+
+        def load():
+            if dataset == "tree-grid":
+                raise DatasetError("'tree_grid.npz' was not found.")
+            return Loaded(Degree(), benchmark, benchmark.index)
+
+        return Problem(dataset, gnn, load)
+
+    monkeypatch.setattr("gflowexplainer.evaluation.problem", problem)
+
+
+def invoke(*words):
+    return runner.invoke(app, [str(word) for word in words])
+
+
+def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
+    words = (
+        "evaluate",
+        "--dataset",
+        "tree-cycles",
+        "--explainer",
+        "random,nothing",
+        "--seeds",
+        2,
+        "--out",
+        tmp_path,
+    )
+    result = invoke(*words)
+    assert result.exit_code == 0, result.output
+    assert "Tree-Cycles" in result.stdout
+    assert "GFlowExplainer (paper)" in result.stdout
+    assert "stability over seeds" in result.stdout
+    assert "[1/4] tree-cycles, published GNN, random, seed 0: ok own AUC" in result.stderr
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert {s["explainer"] for s in record["summaries"]} == {"random", "nothing"}
+    assert "| nothing | 0.500 |" in (tmp_path / "results.md").read_text()
+    assert r"\begin{tabular}" in (tmp_path / "results.tex").read_text()
+    again = invoke(*words)
+    assert again.stderr.count("(stored)") == 3
+    assert again.stdout == result.stdout
+
+
+def test_json_on_stdout_and_nothing_else(toy, tmp_path):
+    result = invoke("evaluate", "--dataset", "tree-cycles", "--seeds", 1, "--out", tmp_path, "--json", "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["format"] == "gflowexplainer-evaluation-1"
+
+
+def test_several_datasets_and_a_missing_one(toy, tmp_path):
+    result = invoke(
+        "evaluate",
+        "--dataset",
+        "tree-cycles,tree-grid",
+        "--explainer",
+        "all",
+        "--seeds",
+        1,
+        "--out",
+        tmp_path,
+    )
+    assert result.exit_code == 1
+    assert "failed: all on tree-grid, published GNN, seed 0: 'tree_grid.npz' was not found." in result.stderr
+    assert "Tree-Grid" in result.stdout
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["--dataset", "tree-cycles", "--explainer", "randm"], "Did you mean 'random'?"),
+        (["--dataset", "tree-cycle"], "Did you mean 'tree-cycles'?"),
+        (["--dataset", "tree-cycles", "--gnn", "publishd"], "Did you mean 'published'?"),
+        (["--dataset", "tree-cycles", "--set", "random.samples=3"], "does not take these settings"),
+        (["--dataset", "tree-cycles", "--set", "random"], "takes EXPLAINER.NAME=VALUE"),
+        (["--dataset", "tree-cycles", "--train-share", "2"], "'train_share' must lie between 0 and 1"),
+        (["--dataset", "tree-cycles", "--device", "cdua"], "Did you mean 'cuda'?"),
+    ],
+)
+def test_what_does_not_exist_is_answered_in_one_line(words, answer, tmp_path):
+    result = invoke("evaluate", *words, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert answer in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_settings_reach_their_explainer(toy, tmp_path):
+    invoke(
+        "evaluate", "--dataset", "tree-cycles", "--explainer", "random", "--seeds", 1, "--out", tmp_path,
+        "--set", "random.num_samples=3", "--set", "random.max_nodes=2",
+    )  # fmt: skip
+    (cell,) = json.loads((tmp_path / "results.json").read_text())["cells"]
+    assert cell["settings"]["explainer"] == {"num_samples": 3, "max_nodes": 2}
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(toy, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = invoke("evaluate", "--dataset", "tree-cycles", "--seeds", 1, "--out", tmp_path / "file", "--quiet")
+    assert result.exit_code == 1
+    assert "could not be written" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_datasets_counts(tmp_path):
+    result = invoke("datasets", "--name", "tree-cycles", "--source", "generated", "--json")
+    assert result.exit_code == 0
+    (found,) = json.loads(result.stdout)
+    assert found["name"] == "tree-cycles"
+    assert found["classes"] == 2
+    shown = invoke("datasets", "--name", "tree-cycles", "--source", "generated")
+    assert "tree-cycles" in shown.stdout
+    assert invoke("datasets", "--name", "tree-cycle").exit_code == 2
+
+
+def test_a_missing_reference_folder_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("GFLOWEXPLAINER_DATA", str(tmp_path))
+    result = invoke("datasets", "--name", "tree-cycles", "--source", "published")
+    assert result.exit_code == 1
+    assert "tree_cycles.npz" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_version_and_the_help():
+    assert invoke("--version").stdout.strip() == __version__
+    text = invoke("--help").stdout
+    assert "evaluate" in text
+    assert "datasets" in text
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "gflowexplainer", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == __version__

@@ -1,0 +1,134 @@
+"""Settings: every value that makes no sense is answered with the value and the remedy."""
+
+import json
+import re
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import pytest
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.settings import PRESETS, Settings
+
+NAMES = {
+    "whole": [
+        "max_nodes",
+        "min_nodes",
+        "num_contexts",
+        "hidden",
+        "epochs",
+        "batch_size",
+        "rollouts",
+        "replays",
+        "seed",
+    ],
+    "real": [
+        "beta",
+        "keep_probability",
+        "epsilon",
+        "temperature",
+        "learning_rate",
+        "final_rate",
+        "weight_decay",
+        "clip_norm",
+        "locator_share",
+    ],
+    "switch": ["relative_beta", "model_embeddings", "node_identities"],
+    "choice": ["reward", "removal", "start", "policy", "propagation", "objective", "parents"],
+}
+
+
+def test_every_setting_is_tested_here() -> None:
+    assert sorted(name for names in NAMES.values() for name in names) == sorted(
+        field.name for field in fields(Settings)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name in NAMES["whole"] for value in (1.5, True, "7", None, float("inf"), float("nan"))]
+    + [(name, value) for name in NAMES["real"] for value in (True, "7", None, float("inf"), float("nan"))]
+    + [(name, value) for name in NAMES["switch"] for value in (1, "yes", None)]
+    + [(name, value) for name in NAMES["choice"] for value in ("nonsense", 3, None)]
+    + [(name, value) for name in NAMES["whole"] if name not in ("replays", "seed") for value in (0, -1)]
+    + [(name, -1) for name in ("replays", "epsilon", "weight_decay", "clip_norm")]
+    + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
+    + [(name, value) for name in ("keep_probability", "final_rate", "locator_share") for value in (0, -0.1, 1.5)]
+    + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 8)],
+)
+def test_values_that_make_no_sense(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"'{name}'") as caught:
+        Settings(**{name: value})
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"max_nodes": 0}, "'max_nodes' must be at least 1 (got 0)."),
+        ({"max_nodes": 2.5}, "'max_nodes' must be a whole number (got 2.5)."),
+        ({"keep_probability": 1.2}, "'keep_probability' must lie in (0, 1] (got 1.2)."),
+        ({"beta": 0}, "'beta' must be a positive number (got 0)."),
+        ({"beta": float("nan")}, "'beta' must be a finite number (got nan)."),
+        ({"relative_beta": "no"}, "'relative_beta' must be True or False (got 'no')."),
+        ({"epsilon": 1.1}, "'epsilon' must lie in [0, 1] (got 1.1)."),
+        ({"min_nodes": 5, "max_nodes": 4}, "'min_nodes' (5) must not exceed 'max_nodes' (4)."),
+        ({"removal": "isolated"}, "Did you mean 'isolate'?"),
+        ({"objective": "flow_machting"}, "Did you mean 'flow_matching'?"),
+    ],
+)
+def test_messages_say_what_to_do(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        Settings(**values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"max_nodes": 1, "min_nodes": 1},
+        {"min_nodes": 7},
+        {"keep_probability": 1, "final_rate": 1, "locator_share": 1.0},
+        {"epsilon": 0, "clip_norm": 0, "weight_decay": 0, "replays": 0},
+        {"epsilon": 1, "beta": 1e-9, "seed": -3},
+    ],
+)
+def test_values_on_the_edge_are_fine(values: dict[str, Any]) -> None:
+    settings = Settings(**values)
+    assert {name: getattr(settings, name) for name in values} == values
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json(name: str) -> None:
+    settings = Settings.preset(name, seed=5)
+    assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+    assert settings.seed == 5
+    for setting, value in PRESETS[name].items():
+        assert getattr(settings, setting) == value
+
+
+def test_paper_preset_is_the_papers() -> None:
+    paper = Settings.preset("paper")
+    assert (paper.reward, paper.objective, paper.parents) == ("prediction", "raw_flow_matching", "dag")
+    assert (paper.max_nodes, paper.hidden, paper.learning_rate, paper.batch_size) == (20, 64, 0.01, 64)
+
+
+def test_unknown_names_are_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"'preset' must be one of .*\(got 'papers'\)\. Did you mean 'paper'\?"):
+        Settings.preset("papers")
+    for make in (
+        lambda: Settings.from_dict({"max_node": 3}),
+        lambda: Settings.preset("paper", max_node=3),
+        lambda: Settings().change(max_node=3),
+    ):
+        with pytest.raises(ConfigError, match=r"\(got 'max_node'\)\. Did you mean 'max_nodes'\?"):
+            make()
+
+
+def test_change_gives_a_copy_and_checks_it() -> None:
+    settings = Settings()
+    assert settings.change(beta=3.0) == Settings(beta=3.0)
+    assert settings == Settings()
+    with pytest.raises(ConfigError, match="'beta'"):
+        settings.change(beta=-1)
+    with pytest.raises(FrozenInstanceError):
+        settings.beta = 2.0  # type: ignore[misc]
