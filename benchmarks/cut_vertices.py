@@ -13,6 +13,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -256,31 +257,67 @@ def replay_states(instances: Instances, rollouts: int, width: int, first: int) -
     return timed
 
 
-def time_width(width: int, repeats: int, first: int = 0, graphs: int = 64, every: int = 16) -> dict[str, Any]:
-    """Times one size bound: microseconds of a state-step, averaged over step ``first`` and later of growths."""
-    instances = instances_of(width, graphs, 1_000_000)
-    rollouts = BATCH // graphs
-    _, adjacent = grow(instances, rollouts, width)
-    listed = prefixes(adjacent, every, first)
-    peers = peers_of(listed)
-    theorem, found = replay_theorem(adjacent, first)
-    ours = [set(torch.nonzero(row).view(-1).tolist()) for row in found[::every].reshape(-1, width)]
-    differences = {name: sum(a != b for a, b in zip(ours, run(), strict=True)) for name, run in peers.items()}
-    contestants = {**peers, "States.step": replay_states(instances, rollouts, width, first), "Theorem 1": theorem}
-    seconds = interleaved(contestants, repeats, time.thread_time)
-    steps = {name: len(listed) if name in peers else BATCH * (width - first) for name in contestants}
-    per_step = {name: [1e6 * value / steps[name] for value in values] for name, values in seconds.items()}
-    return {
-        "max_nodes": width,
-        "batch": BATCH,
-        "microseconds": {name: min(values) for name, values in per_step.items()},
-        "median_microseconds": {name: median(values) for name, values in per_step.items()},
-        "times_faster": {name: ratio(per_step, name, "Theorem 1") for name in peers},
-        "differences": differences,
-        "state_steps": steps,
-        "cut_vertices_of_a_state": sum(map(len, ours)) / len(ours),
-        "rounds": repeats,
+@dataclass(frozen=True)
+class Contest:
+    """All methods on the same states: growths up to one size bound, from step ``first`` on.
+
+    Attributes:
+        width: The size bound.
+        contestants: The methods, as functions without arguments.
+        steps: State-steps that one call of each does.
+        facts: What else is worth knowing of these states.
+    """
+
+    width: int
+    contestants: dict[str, Callable[[], object]]
+    steps: dict[str, int]
+    facts: dict[str, Any]
+
+    @classmethod
+    def prepare(cls, width: int, first: int = 0, graphs: int = 64, every: int = 16) -> Contest:
+        """Grows a batch; the peers get the states of every so manyth growth, which is one a graph."""
+        instances = instances_of(width, graphs, 1_000_000)
+        rollouts = BATCH // graphs
+        _, adjacent = grow(instances, rollouts, width)
+        listed = prefixes(adjacent, every, first)
+        peers = peers_of(listed)
+        theorem, found = replay_theorem(adjacent, first)
+        ours = [set(torch.nonzero(row).view(-1).tolist()) for row in found[::every].reshape(-1, width)]
+        differences = {name: sum(a != b for a, b in zip(ours, run(), strict=True)) for name, run in peers.items()}
+        whole = replay_states(instances, rollouts, width, first)
+        batched = BATCH * (width - first)
+        return cls(
+            width,
+            {**peers, "States.step": whole, "Theorem 1": theorem},
+            {**dict.fromkeys(peers, len(listed)), "States.step": batched, "Theorem 1": batched},
+            {"differences": differences, "cut_vertices_of_a_state": sum(map(len, ours)) / len(ours)},
+        )
+
+    def summarize(self, seconds: dict[str, list[float]]) -> dict[str, Any]:
+        """Turns the seconds of the rounds into microseconds of a state-step."""
+        per_step = {name: [1e6 * value / self.steps[name] for value in seconds[name]] for name in self.contestants}
+        peers = self.facts["differences"]
+        return {
+            "max_nodes": self.width,
+            "batch": BATCH,
+            "microseconds": {name: min(values) for name, values in per_step.items()},
+            "median_microseconds": {name: median(values) for name, values in per_step.items()},
+            "times_faster": {name: ratio(per_step, name, "Theorem 1") for name in peers},
+            "state_steps": self.steps,
+            **self.facts,
+        }
+
+
+def time_contests(contests: list[Contest], repeats: int) -> list[dict[str, Any]]:
+    """Times all contests round by round, so that all size bounds see the same ups and downs of the machine."""
+    everyone = {
+        (number, name): run for number, contest in enumerate(contests) for name, run in contest.contestants.items()
     }
+    seconds = interleaved(everyone, repeats, time.thread_time)
+    return [
+        contest.summarize({name: seconds[number, name] for name in contest.contestants})
+        for number, contest in enumerate(contests)
+    ]
 
 
 def draw_curve(results: list[dict[str, Any]], folder: Path) -> None:
@@ -304,13 +341,8 @@ def draw_curve(results: list[dict[str, Any]], folder: Path) -> None:
         times = [result["microseconds"][name] for result in results]
         width = 2.2 if name == "Theorem 1" else 1.4
         axes.plot(sizes, times, label=label, color=color, marker=marker, linestyle=line, linewidth=width, markersize=5)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="size bound K (nodes)",
-        ylabel="time of one state-step (µs), mean of steps up to K",
-    )
-    axes.set_title("Cut vertices of growing subgraphs, one thread", fontsize=11)
+    axes.set(xscale="log", yscale="log", xlabel="size bound K (nodes)", ylabel="time of one state-step (µs)")
+    axes.set_title("Cut vertices of growing subgraphs: mean over all steps up to K, one thread", fontsize=10)
     axes.set_xticks(sizes)
     axes.xaxis.set_minor_locator(NullLocator())
     for axis in (axes.xaxis, axes.yaxis):
@@ -348,10 +380,18 @@ def main(fast: bool = False) -> None:
             f"{agreement['states']} states, {agreement['cut_vertices']} cut vertices: "
             f"{agreement['differences']} differences to networkx"
         )
-        growth = [time_width(width, repeats) for width in widths]
-        last = [time_width(width, repeats, first=width - 1) for width in widths]
-        clock = "processor time of the one thread; best of the rounds; ratios are medians over the rounds"
-        times = {"clock": clock, "seed": SEED, "all_steps_up_to_K": growth, "last_step_to_K": last, **environment()}
+        contests = [Contest.prepare(width) for width in widths]
+        contests += [Contest.prepare(width, first=width - 1) for width in widths]
+        results = time_contests(contests, repeats)
+        growth, last = results[: len(widths)], results[len(widths) :]
+        times = {
+            "clock": "processor time of the one thread; best of the rounds; ratios are medians over the rounds",
+            "rounds": repeats,
+            "seed": SEED,
+            "all_steps_up_to_K": growth,
+            "last_step_to_K": last,
+            **environment(),
+        }
     write_json(folder / "times.json", times)
     print_times("All steps of growths up to K", growth)
     print_times("Only the last step, to K", last)

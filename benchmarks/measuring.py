@@ -6,19 +6,20 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 import gflowexplainer
 from gflowexplainer.persistence import write_bytes
 
+Name = TypeVar("Name", bound=Hashable)
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "networkx", "rustworkx")
 
 
@@ -60,10 +61,10 @@ def threads(number: int) -> Iterator[None]:
 
 
 def interleaved(
-    contestants: Mapping[str, Callable[[], object]],
+    contestants: Mapping[Name, Callable[[], object]],
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, list[float]]:
+) -> dict[Name, list[float]]:
     """Times every contestant once a round, so that whatever slows the machine down slows all of them.
 
     Args:
@@ -75,7 +76,7 @@ def interleaved(
     Returns:
         Seconds of each round, for each contestant.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    seconds: dict[Name, list[float]] = {name: [] for name in contestants}
     for number in range(repeats + 1):
         for name, run in contestants.items():
             began = clock()

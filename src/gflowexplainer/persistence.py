@@ -75,7 +75,7 @@ def checksum(tensors: dict[str, Tensor]) -> str:
     """Adds up the contents of tensors, whatever their order, to tell whether a bit has changed."""
     total = 0
     for name, tensor in sorted(tensors.items()):
-        content = tensor.cpu().contiguous().flatten().view(torch.uint8).numpy()
+        content = tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
         total = zlib.crc32(content, zlib.crc32(name.encode(), total))
     return f"{total:08x}"
 

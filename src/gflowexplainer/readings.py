@@ -1,15 +1,21 @@
-"""Two readings of sampled subgraphs: what the policy says, and what the reward says of what it proposed."""
+"""Two readings of sampled subgraphs: what the policy says, and what the reward says of what it proposed.
+
+The first counts samples. The second weighs each sample by how much more the target wants it than the policy gave it,
+so that it tends to the target distribution of the instance itself, however far off the policy is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import one_of
+from gflowexplainer.flow.policy import Policy
+from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.instances import Instances
-from gflowexplainer.segments import segment_logsumexp, segment_sum
+from gflowexplainer.segments import first_of_each, segment_logsumexp, segment_sum
 from gflowexplainer.subgraphs import Subgraphs, marginals, subgraph_keys
 
 WEIGHTINGS = ("policy", "reward")
@@ -24,8 +30,8 @@ class Reading:
         probability: Probability of each within its instance, shape ``[U]``.
         node: Probability of each node of the instances, shape ``[n]``.
         neighbor: Probability of each neighbour entry (both ends inside), shape ``[m]``.
-        effective_size: Number of equally probable subgraphs that would be as spread out, for each instance,
-            shape ``[I]``; 0 without samples.
+        effective_size: Effective sample size of each instance, shape ``[I]``: the number of samples of equal weight
+            that would say as much; 0 without samples.
     """
 
     subgraphs: Subgraphs
@@ -35,26 +41,56 @@ class Reading:
     effective_size: Tensor
 
 
-def read_samples(instances: Instances, samples: Subgraphs, weighting: str, log_reward: Tensor | None = None) -> Reading:
+def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Reading:
     """Turns samples into probabilities of subgraphs, nodes and edges.
 
     Args:
         instances: The instances.
         samples: ``B`` sampled subgraphs, repeats included.
-        weighting: ``"policy"``: by frequency, the policy's own answer. ``"reward"``: every different subgraph once, in
-            proportion to its reward, which is right for this instance even where the policy is off.
-        log_reward: Log-reward of each sample, shape ``[B]``; needed for the second.
+        log_weight: Log-weight of each sample, shape ``[B]``; all equal if not given, which is the policy's own answer.
+            For the reward's answer pass :func:`importance_weights`.
     """
-    one_of("weighting", weighting, WEIGHTINGS)
     keys = subgraph_keys(instances, samples)
-    unique, group, counts = torch.unique(keys, return_inverse=True, return_counts=True)
-    position = torch.arange(keys.numel(), device=keys.device)
-    first = torch.full_like(unique, keys.numel()).scatter_reduce_(0, group, position, "amin")
+    _, first, group = first_of_each(keys)
     subgraphs = samples[first]
-    log_weight = counts.double().log() if log_reward is None or weighting == "policy" else log_reward[first].double()
-    total = segment_logsumexp(log_weight, subgraphs.instance, len(instances))
-    probability = (log_weight - total[subgraphs.instance]).exp()
+    weight = torch.zeros(keys.numel(), device=keys.device) if log_weight is None else log_weight
+    weight = weight.double()
+    weight = (weight - segment_logsumexp(weight, samples.instance, len(instances))[samples.instance]).exp()
+    probability = segment_sum(weight, group, first.numel())
     node, neighbor = marginals(instances, subgraphs, probability)
-    square = segment_sum(probability.square(), subgraphs.instance, len(instances))
+    square = segment_sum(weight.square(), samples.instance, len(instances))
     effective = torch.where(square > 0, 1 / square.clamp(min=1e-300), 0.0)
     return Reading(subgraphs, probability, node, neighbor, effective)
+
+
+@torch.no_grad()
+def importance_weights(
+    policy: Policy, encoding: Any, rollouts: Rollouts, log_reward: Tensor, parents: str = "dag"
+) -> Tensor:
+    r"""Gives each rollout the weight that turns the policy's samples into samples of the target.
+
+    .. math:: \log w(\tau) = \log R(s) + \log P_B(\tau \mid s) - \log P_F(\tau)
+
+    In expectation over rollouts, :math:`w` times anything of the last subgraph is its sum over all subgraphs,
+    weighed by the reward. The spread of :math:`\log w` is what the log-partition variance minimises.
+
+    Args:
+        policy: The policy that the rollouts followed, without exploration.
+        encoding: What it made of the instances.
+        rollouts: ``R`` rollouts.
+        log_reward: Log-reward of the subgraph that each ended in, shape ``[R]``.
+        parents: Parent rule of the backward policy.
+
+    Returns:
+        Log-weights, shape ``[R]``.
+    """
+    states = rollouts.states
+    action, stop = policy.log_flows(encoding, states)
+    action, stop = action.double(), stop.double()
+    out = torch.logaddexp(stop, segment_logsumexp(action, states.frontier_state, len(states)))
+    ends = rollouts.successor < 0
+    taken = action[rollouts.chosen.clamp(min=0)] if action.numel() else stop
+    forward = torch.where(ends, stop, taken) - out
+    backward = -states.parents(parents).sum(dim=1).clamp(min=1).double().log()
+    along = segment_sum(backward - forward, rollouts.rollout, log_reward.numel())
+    return log_reward.double() + along

@@ -20,10 +20,7 @@ def test_propagation_is_pygs_appnp(alpha, layers):
     instances = Instances.of_graphs([random_graph(10, 0.3, 1), house()])
     policy = PaperPolicy(3, alpha=alpha, layers=layers)
     encoding = policy.encode(instances, instances.x)
-    if layers == 0:
-        expected = instances.x
-    else:
-        expected = APPNP(layers, alpha)(instances.x, instances.edge_index)
+    expected = instances.x if layers == 0 else APPNP(layers, alpha)(instances.x, instances.edge_index)
     torch.testing.assert_close(encoding.spread_features, expected)
 
 

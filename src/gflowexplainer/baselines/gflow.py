@@ -9,7 +9,7 @@ import torch
 from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.network import FlowNetwork, NetworkInputs
-from gflowexplainer.readings import WEIGHTINGS, read_samples
+from gflowexplainer.readings import WEIGHTINGS, importance_weights, read_samples
 from gflowexplainer.rewards.building import build_reward
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
@@ -65,11 +65,15 @@ class GFlow:
         inputs = NetworkInputs.of(subject.instances, subject.embedding, settings, subject.predictor.num_hops)
         every = torch.arange(len(subject), device=subject.instances.device)
         rollouts = self._network.sample(inputs, every.repeat_interleave(self.num_samples), _EXPLAINING, seed)
-        log_reward = None
+        log_weight = None
         if self.weighting == "reward":
             reward = build_reward(
                 settings, subject.predictor, subject.instances, embedding=subject.embedding, target=subject.target
             )
-            log_reward = reward.log_reward(rollouts.subgraphs)
-        reading = read_samples(subject.instances, rollouts.subgraphs, self.weighting, log_reward)
+            policy = self._network.policy
+            encoding = policy.encode(inputs.instances, inputs.features)
+            ends = rollouts.states.select(rollouts.last)
+            log_reward = reward.log_reward(ends.subgraphs, ends.can_grow)
+            log_weight = importance_weights(policy, encoding, rollouts, log_reward, settings.parents)
+        reading = read_samples(subject.instances, rollouts.subgraphs, log_weight)
         return Scores(reading.node, edge_values(subject.instances, reading.neighbor))

@@ -52,3 +52,5 @@ register("nothing", "gflowexplainer.baselines.floors:Nothing")
 
 FLOORS = names()
 """The trivial explainers that belong in every table."""
+
+register("gflow", "gflowexplainer.baselines.gflow:GFlow")

@@ -59,7 +59,7 @@ _OF_DATASET = {"ba-2motifs": _BA_2MOTIFS, "ba-community": _BA_COMMUNITY}
 def recipe_for(dataset: str, model: str, task: str) -> Recipe:
     """Returns the settings to train ``model`` on ``dataset`` with.
 
-    The settings were found with GCN, and serve the other models as well.
+    The settings were found with GCN, and are the same for the other models.
 
     Args:
         dataset: Name of the dataset; one that is not known here gets the settings of its task.
