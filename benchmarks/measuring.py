@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -37,7 +38,7 @@ def environment() -> dict[str, Any]:
         "versions": {
             "gflowexplainer": gflowexplainer.__version__,
             "python": platform.python_version(),
-            **{name: version(name) for name in PACKAGES},
+            **{name: version(name) for name in PACKAGES if find_spec(name) is not None},
         },
         "threads": torch.get_num_threads(),
         "device": "cpu",

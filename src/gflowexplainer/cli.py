@@ -132,6 +132,31 @@ def evaluate(
 
 
 @app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for data, GNN and results.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Fixes data, GNN and explanations.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Generates Tree-Cycles, trains a GNN on it, explains its predictions and scores the explanations."""
+    from gflowexplainer.evaluation import Contestant, ProtocolSettings, problem
+    from gflowexplainer.evaluation import evaluate as run
+
+    with one_line_errors():
+        record = run(
+            [problem("tree-cycles", "trained", seed=seed, weights=out / "gnns", progress=not quiet)],
+            [Contestant.named(name) for name in ("gflow", "random", "distance", "probability")],
+            seeds=[seed],
+            out=out,
+            settings=ProtocolSettings(),
+            report=None if quiet else lambda line: typer.echo(line, err=True),
+        )
+        _write(record, out)
+    _show(record, out)
+    if any(cell.status == "failed" for cell in record.cells):
+        raise typer.Exit(PROBLEM)
+
+
+@app.command()
 def datasets(
     name: Annotated[str, typer.Option(help="One or several datasets, separated by commas, or 'all'.")] = "all",
     source: Annotated[

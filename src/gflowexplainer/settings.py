@@ -55,7 +55,7 @@ class Settings:
     beta: float = 20.0
     relative_beta: bool = False
     num_contexts: int = 32
-    keep_probability: float = 0.5
+    keep_probability: float = 0.7
     removal: str = "induced"
     start: str = "anywhere"
     policy: str = "additive"
@@ -63,9 +63,9 @@ class Settings:
     hidden: int = 64
     model_embeddings: bool = True
     node_identities: bool = False
-    objective: str = "log_partition_variance"
+    objective: str = "flow_matching"
     parents: str = "dag"
-    epochs: int = 100
+    epochs: int = 200
     batch_size: int = 64
     rollouts: int = 8
     epsilon: float = 0.05

@@ -8,6 +8,7 @@ from gflowexplainer.flow.sampling import (
     STOP,
     follow_greedily,
     follow_policy,
+    grow_by,
     grow_inside,
     grow_uniformly,
     roll_out,
@@ -143,3 +144,13 @@ def test_a_subgraph_is_rebuilt_in_connected_orders():
     graph = nx.Graph(instances.edge_index.t().tolist())
     for row in again.subgraphs.members.tolist():
         assert all(nx.is_connected(graph.subgraph(row[: k + 1])) for k in range(5))
+
+
+def test_growing_by_score_takes_the_best_neighbour_each_time():
+    instances = Instances.of_graphs([house()])
+    # From 0 the neighbours are 1, 3 and 4; node 2, the best of all, can only be reached through 1 or 3.
+    score = torch.tensor([0.0, 0.2, 0.9, 0.3, 0.1])
+    grown = roll_out(instances, torch.tensor([0]), torch.tensor([0]), 4, grow_by(score)).subgraphs
+    assert grown.members.tolist() == [[0, 3, 2, 1]]
+    anywhere = roll_out(instances, torch.tensor([0]), None, 2, grow_by(score)).subgraphs
+    assert anywhere.members.tolist() == [[2, 3]]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.flow.sampling import grow_by, roll_out
 from gflowexplainer.network import FlowNetwork, NetworkInputs
 from gflowexplainer.readings import WEIGHTINGS, importance_weights, read_samples
 from gflowexplainer.rewards.building import build_reward
@@ -76,4 +78,13 @@ class GFlow:
             log_reward = reward.log_reward(ends.subgraphs, ends.can_grow)
             log_weight = importance_weights(policy, encoding, rollouts, log_reward, settings.parents)
         reading = read_samples(subject.instances, rollouts.subgraphs, log_weight)
-        return Scores(reading.node, edge_values(subject.instances, reading.neighbor))
+        order = self._order(inputs, reading.node)
+        return Scores(reading.node, edge_values(subject.instances, reading.neighbor), order=order)
+
+    def _order(self, inputs: NetworkInputs, probability: Tensor) -> Tensor:
+        """Names the nodes of each instance in a connected order, the most probable neighbour first, ``[I, K]``."""
+        assert self._network is not None
+        instances = inputs.instances
+        every = torch.arange(len(instances), device=instances.device)
+        start = self._network.starts(inputs, every)
+        return roll_out(instances, every, start, self.settings.max_nodes, grow_by(probability)).subgraphs.members

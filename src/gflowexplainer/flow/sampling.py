@@ -149,6 +149,15 @@ def grow_uniformly(states: States, key: Tensor) -> Tensor:
     return _perturb_and_choose(states, key, flat, flat.new_full((len(states),), -torch.inf))
 
 
+def grow_by(score: Tensor) -> Chooser:
+    """Always adds the frontier node with the largest ``score`` ``[n]`` and never stops by itself."""
+
+    def choose(states: States, key: Tensor) -> Tensor:
+        return segment_argmax(score[states.frontier], states.frontier_state, len(states))
+
+    return choose
+
+
 def grow_inside(goal: Subgraphs) -> Chooser:
     """Rebuilds given subgraphs, one a rollout, in a random order that keeps every step connected."""
     remaining = goal
