@@ -8,15 +8,14 @@ samples as good as exact ones? Every run is a JSON file of its own, skipped when
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.distribution_figures import summarize
 from benchmarks.measuring import environment, results_folder, write_json
 from gflowexplainer.baselines.interface import Subject
 from gflowexplainer.datasets import load, reference_folder
@@ -238,11 +237,4 @@ def main(fast: bool = False, only: str = "") -> None:
         write_json(path, {"job": job, **result, "seconds": time.perf_counter() - began, **environment()})
         last = result["curve"][-1]
         print(f"{name}: total variation {last['total_variation']:.3f}, {time.perf_counter() - began:.0f} s", flush=True)
-    from benchmarks.distribution_figures import summarize
-
     summarize(folder)
-
-
-def finished(folder: Path, prefix: str) -> list[dict[str, Any]]:
-    """Reads the finished runs whose name begins with ``prefix``."""
-    return [json.loads(path.read_text()) for path in sorted((folder / "runs").glob(f"{prefix}-*.json"))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,6 @@ def words(name: str) -> str:
 
 def summarize(folder: Path) -> None:
     """Writes ``summary.json``, ``summary.md`` and the figures of all runs in ``folder``."""
-    from benchmarks.distribution import finished
-
     single, amortised = finished(folder, "single"), finished(folder, "amortised")
     tables = []
     if single:
@@ -47,6 +46,11 @@ def summarize(folder: Path) -> None:
     text = "\n\n".join(markdown(table) for table in tables) + "\n"
     write_bytes(folder / "summary.md", text.encode())
     print(text)
+
+
+def finished(folder: Path, prefix: str) -> list[dict[str, Any]]:
+    """Reads the finished runs whose name begins with ``prefix``."""
+    return [json.loads(path.read_text()) for path in sorted((folder / "runs").glob(f"{prefix}-*.json"))]
 
 
 def single_table(runs: list[dict[str, Any]]) -> dict[str, Any]:

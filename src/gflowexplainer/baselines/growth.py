@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from gflowexplainer.flow.sampling import grow_uniformly, roll_out
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine, uniform
-from gflowexplainer.segments import pointers, segment_argmax
+from gflowexplainer.segments import pointers
 from gflowexplainer.subgraphs import Subgraphs, instance_keys
 
 
@@ -39,27 +40,9 @@ def grow(instances: Instances, instance: Tensor, draw: Tensor, max_nodes: int, s
         max_nodes: Size ``K``; a subgraph stays smaller only where its component is.
         seed: Names the random numbers.
     """
-    count, total = instance.numel(), instances.num_nodes
     key = combine(seed, instance_keys(instances)[instance], draw)
-    newest = start_nodes(instances, instance, draw, seed)
-    grown = torch.arange(count, device=instance.device)
-    members = torch.full((count, max_nodes), -1, dtype=torch.long, device=instance.device)
-    members[:, 0] = newest
-    frontier = torch.empty(0, dtype=torch.long, device=instance.device)
-    for step in range(1, max_nodes):
-        owner, neighbor = instances.neighbors_of(newest)
-        owner = grown[owner]
-        new = (members[owner] != neighbor[:, None]).all(dim=1)
-        frontier = torch.unique(torch.cat([frontier, owner[new] * total + neighbor[new]]))
-        row, node = frontier // total, frontier % total
-        pick = segment_argmax(uniform(key[row], step, instances.key[node]), row, count)
-        grown = torch.nonzero(pick >= 0).flatten()
-        newest = node[pick[grown]]
-        members[grown, step] = newest
-        stays = torch.ones_like(frontier, dtype=torch.bool)
-        stays[pick[grown]] = False
-        frontier = frontier[stays]
-    return Subgraphs(instance, members)
+    start = start_nodes(instances, instance, draw, seed)
+    return roll_out(instances, instance, start, max_nodes, grow_uniformly, key).subgraphs
 
 
 def hops_from(instances: Instances, start: Tensor) -> Tensor:
