@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.instances import GraphIndex, Instances
+from gflowexplainer.graph_index import GraphIndex
+from gflowexplainer.instances import Instances
 from gflowexplainer.testing import NodeModel, cycle, house, path, random_graph, star
 
 
