@@ -65,7 +65,7 @@ class Settings:
     node_identities: bool = False
     objective: str = "flow_matching"
     parents: str = "dag"
-    epochs: int = 200
+    epochs: int = 100
     batch_size: int = 64
     rollouts: int = 8
     epsilon: float = 0.05
