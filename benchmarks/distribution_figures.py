@@ -97,7 +97,8 @@ def amortised_table(runs: list[dict[str, Any]]) -> dict[str, Any]:
     head = ["dataset", "objective", "AUC of the exact target", "distance at 100", "AUC at 100"]
     head += ["distance at the end", "AUC at the end", "seconds"]
     updates = max(run["curve"][-1]["iteration"] for run in runs)
-    title = f"One policy for all instances, {updates} updates: total variation to the exact target, AUC (own)"
+    seeds = len({run["job"]["seed"] for run in runs})
+    title = f"One policy for all instances, {updates} updates, {seeds} seed(s); distance: total variation to the target"
     return {"title": title, "head": head, "rows": rows}
 
 
@@ -125,8 +126,8 @@ def samples_table(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def spread(values: list[float]) -> str:
-    """Writes mean and standard deviation."""
-    return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
+    """Writes mean and standard deviation, or the value alone if there is one only."""
+    return f"{values[0]:.3f}" if len(values) == 1 else f"{np.mean(values):.3f} ± {np.std(values):.3f}"
 
 
 def markdown(table: dict[str, Any]) -> str:
@@ -153,16 +154,16 @@ def draw_single(runs: list[dict[str, Any]], path: Path) -> None:
         panel.set(yscale="log", xlabel="updates", title=f"{size} connected subgraphs")
         panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("total variation to the exact target")
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=3, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0.2, 1, 1))
+    add_legend(figure, panels, columns=3, room=0.2)
     save(figure, path)
 
 
 def draw_amortised(runs: list[dict[str, Any]], path: Path) -> None:
     """Draws distance and AUC over training for each dataset, mean over seeds with the range."""
     datasets = list(dict.fromkeys(run["job"]["dataset"] for run in runs))
-    figure, panels = plt.subplots(2, len(datasets), figsize=(5 * len(datasets), 6.4), sharex=True, squeeze=False)
+    figure, panels = plt.subplots(
+        2, len(datasets), figsize=(max(6.4, 5 * len(datasets)), 6.8), sharex=True, squeeze=False
+    )
     for column, dataset in enumerate(datasets):
         for objective, (colour, line, marker) in STYLES.items():
             mine = [r for r in runs if (r["job"]["dataset"], r["job"]["objective"]) == (dataset, objective)]
@@ -188,14 +189,22 @@ def draw_amortised(runs: list[dict[str, Any]], path: Path) -> None:
         panels[1][column].annotate("exact target", (steps[-1], exact), ha="right", va="bottom", fontsize=8)
         panels[0][column].set_title(dataset)
         panels[1][column].set_xlabel("updates")
-    panels[0][0].set_ylabel("total variation to the exact target")
-    panels[1][0].set_ylabel("AUC of the policy's edge marginals (own)")
+    panels[0][0].set_ylabel("total variation")
+    panels[1][0].set_ylabel("AUC of edge marginals (own)")
     for panel in panels.flat:
         panel.grid(alpha=0.3)
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=3, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0.1, 1, 1))
+    add_legend(figure, panels, columns=1 + len(datasets), room=0.16 if len(datasets) == 1 else 0.1)
     save(figure, path)
+
+
+def add_legend(figure: plt.Figure, panels: np.ndarray, columns: int, room: float) -> None:
+    """Puts one legend for all panels below them; ``room`` is the share of the height it takes."""
+    entries = {}
+    for panel in panels.flat:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    figure.legend(entries.values(), entries.keys(), loc="lower center", ncol=columns, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, room, 1, 1))
 
 
 def save(figure: plt.Figure, path: Path) -> None:
