@@ -11,19 +11,16 @@ QUICK = {"max_nodes": 3, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden"
 
 
 def target_by_hand(model, graph, node, sets, beta):
-    """The target over given node sets with the plain class probability of each set alone as reward."""
-    model.eval()
-    label = int(model(graph.x, graph.edge_index)[node].argmax())
+    """The target over given node sets with the paper's reward."""
+    whole = model(graph.x, graph.edge_index)[node].softmax(0)
     rewards = []
     for nodes in sets:
         inside = torch.zeros(graph.num_nodes, dtype=torch.bool)
         inside[list(nodes)] = True
         kept = graph.subgraph(inside)
         place = sorted(nodes).index(node)
-        whole = model(graph.x, graph.edge_index)[node].softmax(0)
         alone = model(kept.x, kept.edge_index)[place].softmax(0)
         rewards.append(math.exp(beta * float((whole * alone.log()).sum())))
-    assert 0 <= label < 3
     return {frozenset(s): r / sum(rewards) for s, r in zip(sets, rewards, strict=True)}
 
 

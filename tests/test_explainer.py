@@ -1,5 +1,7 @@
 import copy
 import itertools
+import re
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -456,6 +458,18 @@ def test_import_is_light_and_small():
     assert set(gflowexplainer.__all__) == {"GFlowExplainer", "SubgraphExplanation", "__version__"}
     with pytest.raises(AttributeError, match="has no attribute"):
         gflowexplainer.Nothing  # noqa: B018
+
+
+def test_the_quickstart_runs_as_printed(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[1] / "docs" / "quickstart.md").read_text()
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for snippet in snippets:
+        exec(snippet, names)
+    assert (tmp_path / "explanation.png").stat().st_size > 1000
+    assert names["explanation"].certificate.distance < 0.5
+    assert len(names["many"]) == 10
 
 
 # Wrong uses -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,438 @@
+"""An explanation: a distribution over connected subgraphs, as PyG explanation, table, picture and file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from html import escape
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+from torch import Tensor
+from torch_geometric.explain import Explanation, ModelConfig
+
+from gflowexplainer.certificate import Certificate, PendingCertificate
+from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.persistence import read_checkpoint, write_checkpoint
+
+if TYPE_CHECKING:
+    import networkx
+    from matplotlib.axes import Axes
+
+KIND = "explanation"
+_IMPROBABLE, _CERTAIN = (0xE6, 0xEB, 0xF0), (0xC2, 0x41, 0x0C)
+
+
+@dataclass(frozen=True)
+class RankedSubgraph:
+    """One connected subgraph of an explanation.
+
+    Attributes:
+        nodes: Its nodes by their ids in the user's graph; the explained one first, then the most probable first.
+        probability: Its probability within the explanation.
+        reward: How well it holds the prediction: the bare reward, without exponent.
+        prediction_only: What the model predicts with only it: class probabilities, or values for regression.
+        prediction_without: What the model predicts with all but it (the explained node always stays).
+    """
+
+    nodes: tuple[int, ...]
+    probability: float
+    reward: float
+    prediction_only: tuple[float, ...]
+    prediction_without: tuple[float, ...]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def class_only(self) -> int | None:
+        """The class predicted with only it; ``None`` for regression."""
+        return _class_of(self.prediction_only)
+
+    @property
+    def class_without(self) -> int | None:
+        """The class predicted without it; ``None`` for regression."""
+        return _class_of(self.prediction_without)
+
+
+def _class_of(prediction: tuple[float, ...]) -> int | None:
+    return None if len(prediction) == 1 else max(range(len(prediction)), key=prediction.__getitem__)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an explanation knows beside its masks.
+
+    Attributes:
+        subgraphs: The different subgraphs among the samples, most probable first.
+        node: The explained node; ``None`` at graph level.
+        weighting: ``"policy"`` or ``"reward"``.
+        num_samples: Subgraphs that were sampled.
+        effective_sample_size: What they are worth as samples of the target.
+        certificate: The certificate, perhaps still to be computed.
+    """
+
+    subgraphs: tuple[RankedSubgraph, ...]
+    node: int | None
+    weighting: str
+    num_samples: int
+    effective_sample_size: float
+    certificate: PendingCertificate
+
+
+class SubgraphExplanation(Explanation):
+    """A PyG explanation that holds a distribution over connected subgraphs.
+
+    ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` are the probabilities that a node, or both ends of an edge, lie
+    in a subgraph that is sampled. Everything that PyG does with an explanation works: ``validate``, ``threshold``,
+    ``get_explanation_subgraph``, ``visualize_graph`` and the metrics.
+    """
+
+    @classmethod
+    def of(cls, answer: Answer, **fields: Any) -> SubgraphExplanation:
+        """Makes an explanation; ``fields`` are masks and inputs, as PyG's ``Explanation`` takes them."""
+        explanation = cls(**fields)
+        explanation._answer = answer
+        return explanation
+
+    @property
+    def _known(self) -> Answer:
+        answer = self._store.__dict__.get("_answer")
+        if answer is None:
+            raise ConfigError("This explanation is empty. Explanations are made by GFlowExplainer.")
+        return answer
+
+    @property
+    def subgraphs(self) -> list[RankedSubgraph]:
+        """The different subgraphs that were sampled, most probable first."""
+        return list(self._known.subgraphs)
+
+    def top(self, k: int = 5) -> list[RankedSubgraph]:
+        """Gives the ``k`` most probable subgraphs, or as many as there are."""
+        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+            raise ConfigError(f"'k' must be a whole number of at least 1 (got {k!r}).")
+        return list(self._known.subgraphs[:k])
+
+    @property
+    def explained_node(self) -> int | None:
+        """The node whose prediction is explained; ``None`` at graph level."""
+        return self._known.node
+
+    @property
+    def effective_sample_size(self) -> float:
+        """How many independent samples of the target the samples are worth.
+
+        It is as large as the number of samples where the flow network samples from its target, and small where most
+        of the target's weight falls on few of the samples. It only knows what was sampled: a network that never visits
+        the best subgraphs can have a large one. The certificate sees that.
+        """
+        return self._known.effective_sample_size
+
+    @property
+    def certificate(self) -> Certificate:
+        """The exact distance to the target distribution, or why it was not computed; computed when first asked for."""
+        return self._known.certificate.get()
+
+    def _apply_masks(self, node_mask: Tensor | None = None, edge_mask: Tensor | None = None) -> Explanation:
+        """Cuts the graph, as PyG does. Nodes get new ids, so the subgraphs do not come along."""
+        cut = super()._apply_masks(node_mask, edge_mask)
+        plain = Explanation(**dict(cut.items()))
+        for name in ("_model_config", "_model_args"):
+            if name in self._store.__dict__:
+                setattr(plain, name, self._store.__dict__[name])
+        return plain
+
+    # What is shown: masks where there are any, so that a thresholded explanation is shown thresholded.
+
+    def _node_values(self) -> np.ndarray:
+        if "node_mask" in self:
+            return self.node_mask.sum(dim=1).double().cpu().numpy()
+        values = np.zeros(self._num_nodes())
+        for subgraph in self._known.subgraphs:
+            values[list(subgraph.nodes)] += subgraph.probability
+        return values
+
+    def _num_nodes(self) -> int:
+        number = self.num_nodes
+        return max((max(s.nodes) for s in self._known.subgraphs), default=-1) + 1 if number is None else number
+
+    def _ends(self) -> np.ndarray:
+        if "edge_index" not in self:
+            raise ConfigError("This explanation does not know its graph. Set 'explanation.edge_index'.")
+        return self.edge_index.cpu().numpy()
+
+    def _edge_values(self, nodes: Iterable[int]) -> dict[tuple[int, int], float]:
+        """Gives each pair of joined nodes among ``nodes``, smaller id first, the probability that both are inside."""
+        ends, inside = self._ends(), np.zeros(self._num_nodes(), dtype=bool)
+        inside[list(nodes)] = True
+        kept = np.flatnonzero(inside[ends[0]] & inside[ends[1]] & (ends[0] != ends[1]))
+        pairs = [(min(u, v), max(u, v)) for u, v in ends[:, kept].T.tolist()]
+        values = dict.fromkeys(pairs, 0.0)
+        if "edge_mask" in self:
+            for pair, value in zip(pairs, self.edge_mask.cpu().numpy()[kept].tolist(), strict=True):
+                values[pair] = max(values[pair], value)
+            return values
+        for subgraph in self._known.subgraphs:
+            for pair in combinations(sorted(subgraph.nodes), 2):
+                if pair in values:
+                    values[pair] += subgraph.probability
+        return values
+
+    def to_networkx(self, *, everything: bool = False) -> networkx.Graph:
+        """Gives an undirected graph of the nodes that have any probability, or of ``everything``.
+
+        Nodes and edges carry ``probability``, the explained node ``explained=True``.
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise ConfigError("'to_networkx' needs networkx. Install it with 'pip install networkx'.") from error
+        values = self._node_values()
+        graph = networkx.Graph()
+        for node, value in enumerate(values.tolist()):
+            if everything or value > 0:
+                graph.add_node(node, probability=value, explained=node == self._known.node)
+        for (u, v), value in self._edge_values(graph).items():
+            graph.add_edge(u, v, probability=value)
+        return graph
+
+    def _shown_nodes(self, limit: int) -> list[int]:
+        """Picks the nodes to draw: the most probable, then those around them."""
+        values = self._node_values()
+        order = np.argsort(-values, kind="stable")
+        chosen = order[values[order] > 0][:limit]
+        if chosen.size == 0:  # a threshold has left nothing
+            chosen = np.array(self._known.subgraphs[0].nodes[:limit])
+        source, target = self._ends()
+        seen = np.zeros(values.size, dtype=bool)
+        seen[chosen] = True
+        while chosen.size < limit:
+            reached = np.unique(np.concatenate([target[seen[source]], source[seen[target]]]))
+            fresh = reached[~seen[reached]][: limit - chosen.size]
+            if fresh.size == 0:
+                break
+            seen[fresh] = True
+            chosen = np.concatenate([chosen, fresh])
+        return chosen.tolist()
+
+    def draw(self, path: str | Path | None = None, *, max_nodes: int = 40, ax: Axes | None = None) -> Axes:
+        """Draws the explanation on the graph around it, coloured by probability; the explained node has a ring.
+
+        Args:
+            path: Where to save the picture; the ending chooses the format. Without one, it is left to pyplot.
+            max_nodes: Nodes drawn at most: the most probable, then the nearest.
+            ax: Axes to draw on.
+        """
+        try:
+            from matplotlib.collections import LineCollection
+            from matplotlib.colors import LinearSegmentedColormap
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ConfigError(
+                "Drawing needs matplotlib. Install it with 'pip install \"gflowexplainer[figures]\"'."
+            ) from error
+        if ax is None and path is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(figsize=(6, 5), layout="constrained")[1]
+        elif ax is None:
+            ax = Figure(figsize=(6, 5), layout="constrained").add_subplot()
+        nodes, place, edges = self._picture(max_nodes)
+        values = self._node_values()[nodes]
+        colours = LinearSegmentedColormap.from_list("probability", [_hex(0.0), _hex(1.0)])
+        lines = [(place[i], place[j]) for i, j, _ in edges]
+        widths = [0.8 + 3.2 * value for *_, value in edges]
+        ax.add_collection(LineCollection(lines, colors=[_edge_hex(v) for *_, v in edges], linewidths=widths, zorder=1))
+        ringed = [node == self._known.node for node in nodes]
+        size = float(np.clip(9000 / len(nodes), 90, 420))
+        dots = ax.scatter(
+            place[:, 0],
+            place[:, 1],
+            s=size,
+            c=values,
+            cmap=colours,
+            vmin=0,
+            vmax=1,
+            edgecolors=["black" if ring else "#7a8794" for ring in ringed],
+            linewidths=[2.6 if ring else 0.7 for ring in ringed],
+            zorder=2,
+        )
+        for node, (x, y), value in zip(nodes, place, values, strict=True):
+            shade = "white" if value > 0.55 else "#1f2933"
+            ax.text(x, y, str(node), ha="center", va="center", fontsize=0.42 * size**0.5, color=shade, zorder=3)
+        ax.set_aspect("equal")
+        ax.set_axis_off()
+        ax.margins(0.08)
+        ax.set_title(self._title(), fontsize=10)
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        figure.colorbar(dots, ax=ax, label="probability", shrink=0.7)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return ax
+
+    def _picture(self, max_nodes: int) -> tuple[list[int], np.ndarray, list[tuple[int, int, float]]]:
+        """Gives the nodes to draw, where, and the edges between positions in that list with their probability."""
+        if max_nodes < 1:
+            raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
+        nodes = self._shown_nodes(max_nodes)
+        slot = {node: i for i, node in enumerate(nodes)}
+        inside = [(slot[u], slot[v], p) for (u, v), p in self._edge_values(nodes).items()]
+        edges = sorted(inside, key=lambda edge: edge[2])
+        return nodes, _layout(len(nodes), [(i, j) for i, j, _ in edges]), edges
+
+    def _title(self) -> str:
+        what = "graph" if self._known.node is None else f"node {self._known.node}"
+        best = self._known.subgraphs[0]
+        return f"{what}: most probable subgraph of {len(best)} nodes, probability {best.probability:.2f}"
+
+    def _repr_html_(self) -> str:
+        """Shows a small picture and the most probable subgraphs in a notebook."""
+        if self._store.__dict__.get("_answer") is None:
+            return f"<pre>{escape(repr(self))}</pre>"
+        rows = "".join(
+            f"<tr><td>{escape(', '.join(map(str, s.nodes)))}</td><td>{s.probability:.3f}</td><td>{s.reward:.3f}</td>"
+            f"<td>{escape(_shown(s.prediction_only))}</td><td>{escape(_shown(s.prediction_without))}</td></tr>"
+            for s in self.top(5)
+        )
+        heads = ("nodes", "probability", "reward", "with only it", "without it")
+        known = self._known
+        note = (
+            f"{len(known.subgraphs)} different subgraphs in {known.num_samples} samples, "
+            f"weighted by {known.weighting}; effective sample size {known.effective_sample_size:.1f}"
+        )
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        picture = self._svg() if "edge_index" in self else ""
+        return (
+            f"<div><p><b>{escape(self._title())}</b></p>{picture}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(note)}</p></div>"
+        )
+
+    def _svg(self, width: int = 320, height: int = 260, max_nodes: int = 30) -> str:
+        nodes, place, edges = self._picture(max_nodes)
+        values = self._node_values()[nodes]
+        margin, spread = 16, np.ptp(place, axis=0)
+        scale = min((width - 2 * margin) / max(spread[0], 1e-9), (height - 2 * margin) / max(spread[1], 1e-9), 60)
+        dots = (place - place.min(axis=0) - spread / 2) * scale + np.array([width / 2, height / 2])
+        parts = [
+            f'<line x1="{dots[i][0]:.1f}" y1="{dots[i][1]:.1f}" x2="{dots[j][0]:.1f}" y2="{dots[j][1]:.1f}" '
+            f'stroke="{_edge_hex(value)}" stroke-width="{0.8 + 3 * value:.1f}"/>'
+            for i, j, value in edges
+        ]
+        for node, (x, y), value in zip(nodes, dots, values, strict=True):
+            ring = node == self._known.node
+            parts.append(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" fill="{_hex(value)}" '
+                f'stroke="{"currentColor" if ring else "#7a8794"}" stroke-width="{3 if ring else 1}">'
+                f"<title>node {node}: {value:.3f}</title></circle>"
+                f'<text x="{x:.1f}" y="{y + 3:.1f}" font-size="8" text-anchor="middle" '
+                f'fill="{"white" if value > 0.55 else "#1f2933"}">{node}</text>'
+            )
+        return (
+            f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">{"".join(parts)}</svg>'
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Stores the explanation in one safetensors file with JSON in its header.
+
+        A certificate that has not been asked for is not computed for this; ask for it first to keep it.
+        """
+        known, tensors, plain = self._known, {}, {}
+        for name, value in self.items():
+            if isinstance(value, Tensor):
+                # Cloned: two fields may share memory, as prediction and target of a regression do.
+                tensors[name] = value.detach().clone()
+            elif isinstance(value, int | float | str | bool | None):
+                plain[name] = value
+            else:
+                raise CheckpointError(
+                    f"The field '{name}' of the explanation is a {type(value).__name__}, which cannot be stored. "
+                    f"Remove it first: del explanation.{name}."
+                )
+        config = self._store.__dict__.get("_model_config")
+        answer = {name: value for name, value in vars(known).items() if name not in ("subgraphs", "certificate")}
+        answer |= {"subgraphs": [asdict(s) for s in known.subgraphs], "certificate": known.certificate.known.to_dict()}
+        meta = {
+            "kind": KIND,
+            "answer": answer,
+            "fields": plain,
+            "model_config": None if config is None else config_to_dict(config),
+            "model_args": self._store.__dict__.get("_model_args"),
+        }
+        write_checkpoint(Path(path), tensors, meta)
+
+    @classmethod
+    def load(cls, path: str | Path, device: torch.device | str = "cpu") -> SubgraphExplanation:
+        """Reads what :meth:`save` stored, onto ``device``."""
+        tensors, meta = read_checkpoint(Path(path), device)
+        if meta.get("kind") != KIND:
+            raise CheckpointError(f"'{path}' holds no explanation (but {meta.get('kind') or 'a training'}).")
+        try:
+            answer = meta["answer"]
+            subgraphs = tuple(_ranked(entry) for entry in answer.pop("subgraphs"))
+            certificate = Certificate(**answer.pop("certificate"))
+            known = Answer(subgraphs=subgraphs, certificate=PendingCertificate(lambda: certificate), **answer)
+            explanation = cls.of(known, **tensors, **meta["fields"])
+            if meta["model_config"] is not None:
+                explanation._model_config = ModelConfig(**meta["model_config"])
+            if meta["model_args"] is not None:
+                explanation._model_args = meta["model_args"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
+        return explanation
+
+
+def config_to_dict(config: ModelConfig) -> dict[str, str]:
+    """Gives PyG's model configuration as plain values."""
+    return {name: getattr(config, name).value for name in ("mode", "task_level", "return_type")}
+
+
+def _ranked(entry: dict[str, Any]) -> RankedSubgraph:
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+    return RankedSubgraph(**fields)
+
+
+def _shown(prediction: tuple[float, ...]) -> str:
+    best = _class_of(prediction)
+    return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
+
+
+def _hex(value: float) -> str:
+    """Gives the colour of a probability."""
+    share = min(max(float(value), 0.0), 1.0)
+    mixed = (round(a + (b - a) * share) for a, b in zip(_IMPROBABLE, _CERTAIN, strict=True))
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+
+
+def _edge_hex(value: float) -> str:
+    """Gives the colour of an edge: grey where it is improbable, as it must show on white."""
+    return "#c3ccd5" if value <= 0 else _hex(0.25 + 0.75 * value)
+
+
+def _layout(num_nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
+    """Places nodes so that distances on paper are those in the graph (stress majorisation), shape ``[n, 2]``."""
+    if num_nodes == 1:
+        return np.zeros((1, 2))
+    ends = np.array(edges, dtype=int).reshape(-1, 2).T
+    matrix = coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(num_nodes, num_nodes)).tocsr()
+    distance = shortest_path(matrix, directed=False, unweighted=True)
+    far = distance[np.isfinite(distance)].max() + 1
+    distance[~np.isfinite(distance)] = far
+    np.fill_diagonal(distance, 1.0)
+    weight = distance**-2.0
+    np.fill_diagonal(weight, 0.0)
+    inverse = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight)
+    angle = 2 * np.pi * np.arange(num_nodes) / num_nodes
+    # A circle that is not quite one: on a perfect circle, symmetric graphs stay folded onto themselves.
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (1 + 0.1 * np.cos(3.7 * angle + 1))[:, None] * far / 2
+    for _ in range(150):
+        apart = np.linalg.norm(place[:, None] - place[None], axis=2)
+        np.fill_diagonal(apart, 1.0)
+        ratio = weight * distance / np.maximum(apart, 1e-9)
+        place = inverse @ (np.diag(ratio.sum(axis=1)) - ratio) @ place
+    return place
