@@ -22,7 +22,7 @@ from gflowexplainer.locator import locator_loss
 from gflowexplainer.network import FlowNetwork, NetworkInputs
 from gflowexplainer.noise import uniform
 from gflowexplainer.persistence import fingerprint, read_checkpoint, write_bytes, write_checkpoint
-from gflowexplainer.rewards import Predictor
+from gflowexplainer.rewards import Predictor, Reward
 from gflowexplainer.rewards.building import build_reward
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import segment_logsumexp
@@ -67,7 +67,7 @@ class Trainer:
         self._base_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
         self.iteration = 0
-        self._calibrate()
+        calibrate(self.reward, self.network, self.inputs)
 
     @property
     def instances(self) -> Instances:
@@ -82,16 +82,6 @@ class Trainer:
             # The paper's rate for Z; a partition function is far away and one number, so it may run.
             groups.append({"params": list(self.network.partition.parameters()), "lr": 0.1})
         return groups
-
-    def _calibrate(self) -> None:
-        """Shows the reward random connected subgraphs, so that it can measure each instance's spread."""
-        if not self.settings.relative_beta:
-            return
-        every = torch.arange(len(self.instances), device=self.instances.device).repeat_interleave(8)
-        start = self.network.starts(self.inputs, every)
-        keys = rollout_keys(self.instances, every, self.settings.seed, _CALIBRATING)
-        grown = roll_out(self.instances, every, start, self.settings.max_nodes, grow_uniformly, keys)
-        self.reward.calibrate(grown.states.subgraphs[torch.nonzero(grown.states.size > 0).flatten()])
 
     @property
     def batches_per_epoch(self) -> int:
@@ -115,7 +105,7 @@ class Trainer:
         can_stop = states.size > 0
         ends = torch.nonzero(can_stop).flatten()
         reward = torch.zeros_like(stop)
-        reward[ends] = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
+        reward[ends] = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends]).to(reward.dtype)
         instance = states.instance[rollouts.last]
         start = states.members[rollouts.last, 0] if states.rooted else None
         flows = objectives.VisitedFlows(
@@ -299,6 +289,20 @@ class Trainer:
             "instances": int(self.instances.key.sum() + self.instances.edge_id.sum()),
             "settings": self.settings.to_dict(),
         }
+
+
+def calibrate(reward: Reward, network: FlowNetwork, inputs: NetworkInputs) -> None:
+    """Shows a reward random connected subgraphs, so that it can measure the spread of each instance.
+
+    Does nothing unless the reward's exponent is relative to that spread.
+    """
+    if not reward.relative:
+        return
+    instances, settings = inputs.instances, network.settings
+    every = torch.arange(len(instances), device=instances.device).repeat_interleave(8)
+    keys = rollout_keys(instances, every, settings.seed, _CALIBRATING)
+    grown = roll_out(instances, every, network.starts(inputs, every), settings.max_nodes, grow_uniformly, keys)
+    reward.calibrate(grown.states.subgraphs[torch.nonzero(grown.states.size > 0).flatten()])
 
 
 def _append_lines(path: Path, records: list[Record]) -> None:

@@ -15,7 +15,7 @@ from gflowexplainer.readings import WEIGHTINGS, importance_weights, read_samples
 from gflowexplainer.rewards.building import build_reward
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
-from gflowexplainer.training import Trainer
+from gflowexplainer.training import Trainer, calibrate
 
 _EXPLAINING = 100
 """Names the random stream of explanations, apart from those of training."""
@@ -72,6 +72,7 @@ class GFlow:
             reward = build_reward(
                 settings, subject.predictor, subject.instances, embedding=subject.embedding, target=subject.target
             )
+            calibrate(reward, self._network, inputs)
             policy = self._network.policy
             encoding = policy.encode(inputs.instances, inputs.features)
             ends = rollouts.states.select(rollouts.last)

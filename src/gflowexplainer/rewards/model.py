@@ -102,7 +102,7 @@ class Predictor:
         self.memory_budget = memory_budget
         self.num_evaluations = 0
         parameters = inspect.signature(model.forward).parameters
-        self._takes_batch = "batch" in parameters or any(
+        self.takes_batch = "batch" in parameters or any(
             p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
         )
 
@@ -234,12 +234,12 @@ class Predictor:
         arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
         x = instances.x[node]
         if self.level == "node":
-            return self._checked(self._call(x, edge_index, arguments), x.size(0))
-        if self._takes_batch:
-            return self._checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
+            return self.checked(self._call(x, edge_index, arguments), x.size(0))
+        if self.takes_batch:
+            return self.checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
         return torch.cat(
             [
-                self._checked(self._call(*part), 1)
+                self.checked(self._call(*part), 1)
                 for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
             ]
         )
@@ -275,7 +275,7 @@ class Predictor:
                 f"{type(error).__name__}: {error}"
             ) from error
 
-    def _checked(self, output: Tensor, rows: int) -> Tensor:
+    def checked(self, output: Tensor, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""
         name = type(self.model).__name__
         if not isinstance(output, Tensor):
