@@ -19,6 +19,7 @@ from benchmarks.distribution_figures import summarize
 from benchmarks.measuring import environment, results_folder, write_json
 from gflowexplainer.baselines.interface import Subject
 from gflowexplainer.datasets import load, reference_folder
+from gflowexplainer.distance import target_distribution
 from gflowexplainer.evaluation.auc import pooled_auc
 from gflowexplainer.evaluation.ground_truth import GroundTruth
 from gflowexplainer.evaluation.undirected import UndirectedEdges
@@ -30,7 +31,7 @@ from gflowexplainer.flow.exact import (
     total_variation,
 )
 from gflowexplainer.models import load_published, train
-from gflowexplainer.readings import importance_weights, read_samples
+from gflowexplainer.readings import read_samples, reward_weights
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
 from gflowexplainer.training import Record, Trainer
@@ -78,9 +79,7 @@ class Truth:
         self.enumeration: Enumeration = enumerate_subgraphs(
             instances, every, instances.center, trainer.settings.max_nodes
         )
-        states = self.enumeration.states
-        reward = trainer.reward.log_reward(states.subgraphs, states.can_grow)
-        self.target = self.enumeration.normalize(reward.double())
+        self.target = target_distribution(self.enumeration, trainer.reward)
         self.edges = UndirectedEdges.of(instances)
         self.truth = truth
 
@@ -212,13 +211,10 @@ def sample_aucs(trainer: Trainer, truth: Truth, num_samples: int = 64, draws: in
     found: dict[str, list[float]] = {"policy": [], "reward": []}
     for draw in range(draws):
         rollouts = trainer.network.sample(trainer.inputs, several, 1000, draw)
-        ends = rollouts.states.select(rollouts.last)
-        reward = trainer.reward.log_reward(ends.subgraphs, ends.can_grow)
-        policy = trainer.network.policy
-        encoding = policy.encode(instances, trainer.inputs.features)
-        weights = {"policy": None, "reward": importance_weights(policy, encoding, rollouts, reward)}
+        reward = reward_weights(trainer.network, trainer.inputs, rollouts, trainer.reward)
+        weights = {"policy": None, "reward": reward}
         for weighting, values in found.items():
-            values.append(truth.auc_of(read_samples(instances, ends.subgraphs, weights[weighting]).neighbor))
+            values.append(truth.auc_of(read_samples(instances, rollouts.subgraphs, weights[weighting]).neighbor))
     exact = {"policy": truth.auc(truth.policy(trainer)), "reward": truth.auc(truth.target)}
     return {name: {"exact": exact[name], "samples": values} for name, values in found.items()}
 

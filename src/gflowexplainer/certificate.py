@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gflowexplainer.distance import target_distribution
 from gflowexplainer.errors import EnumerationError
 from gflowexplainer.flow.exact import (
     Enumeration,
@@ -112,7 +113,7 @@ def certify(trainer: Trainer, reading: Reading, instance: int, limit: int, model
             reason=f"There are more than {limit} connected subgraphs of at most {max_nodes} nodes. "
             "Raise 'certificate_limit' or lower 'max_nodes'."
         )
-    target = _target(trainer, enumeration)
+    target = target_distribution(enumeration, trainer.reward)
     encoding = network.policy.encode(instances, trainer.inputs.features)
     learned = terminal_distribution(enumeration, network.policy, encoding)
     shown = _shown(enumeration, reading, instance)
@@ -124,15 +125,6 @@ def certify(trainer: Trainer, reading: Reading, instance: int, limit: int, model
         node_error=float((reading.node[nodes] - exact_node).abs().max()),
         num_subgraphs=int((enumeration.states.size > 0).sum()),
     )
-
-
-def _target(trainer: Trainer, enumeration: Enumeration) -> Tensor:
-    """Gives the log-probability of every state under the target distribution, shape ``[S]``."""
-    states = enumeration.states
-    rewarded = torch.nonzero(states.size > 0).flatten()
-    log_reward = torch.zeros(len(states), dtype=torch.double, device=states.size.device)
-    log_reward[rewarded] = trainer.reward.log_reward(states.subgraphs[rewarded], states.can_grow[rewarded]).double()
-    return enumeration.normalize(log_reward)
 
 
 def _shown(enumeration: Enumeration, reading: Reading, instance: int) -> Tensor:

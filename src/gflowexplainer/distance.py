@@ -1,4 +1,4 @@
-"""Records during training how far the policy is from the exact target."""
+"""The exact target of an enumeration, and how far a policy is from it during training."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.flow.exact import Enumeration, enumerate_subgraphs, terminal_distribution, total_variation
+from gflowexplainer.rewards import Reward
 from gflowexplainer.training import Record, Trainer
+
+
+def target_distribution(enumeration: Enumeration, reward: Reward) -> Tensor:
+    """Gives the log-probability of every state under the target distribution, shape ``[S]``; an empty one has none."""
+    states = enumeration.states
+    some = torch.nonzero(states.size > 0).flatten()
+    log_reward = torch.zeros(len(states), dtype=torch.double, device=states.size.device)
+    log_reward[some] = reward.log_reward(states.subgraphs[some], states.can_grow[some]).double()
+    return enumeration.normalize(log_reward)
 
 
 class DistanceCurve:
@@ -45,8 +55,4 @@ class DistanceCurve:
         every = torch.arange(len(instances), device=instances.device)
         start = trainer.network.starts(trainer.inputs, every)
         enumeration = enumerate_subgraphs(instances, every, start, trainer.settings.max_nodes, limit=self.limit)
-        states = enumeration.states
-        some = torch.nonzero(states.size > 0).flatten()
-        reward = torch.zeros(len(states), dtype=torch.double, device=instances.device)
-        reward[some] = trainer.reward.log_reward(states.subgraphs[some], states.can_grow[some]).double()
-        return enumeration, enumeration.normalize(reward)
+        return enumeration, target_distribution(enumeration, trainer.reward)

@@ -22,7 +22,7 @@ from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, M
 from gflowexplainer.explanation import Answer, RankedSubgraph, SubgraphExplanation, config_to_dict
 from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
 from gflowexplainer.questions import GraphQuestions, NodeQuestions, Question, graphs_of, user_graph, without_batch
-from gflowexplainer.readings import WEIGHTINGS, Reading, importance_weights, read_samples
+from gflowexplainer.readings import EXPLAINING, WEIGHTINGS, Reading, read_samples, reward_weights
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
@@ -43,8 +43,6 @@ ALONE: dict[str, Any] = {
 Every value that matters is named, as those that are best for many instances are not for one: with flow matching, the
 distance to the exact target on nodes of Tree-Cycles is twice as large after the same training.
 """
-_EXPLAINING = 100
-"""Names the random stream of explanations, apart from those of training."""
 _ROLLOUTS_AT_ONCE = 4096
 
 
@@ -278,13 +276,10 @@ class GFlowExplainer(ExplainerAlgorithm):
         """Samples from a trained network and reads the samples."""
         instances, network = trainer.instances, trainer.network
         every = torch.arange(len(instances), device=instances.device)
-        rollouts = network.sample(trainer.inputs, every.repeat_interleave(self.num_samples), _EXPLAINING)
-        ends = rollouts.states.select(rollouts.last)
-        log_reward = trainer.reward.log_reward(ends.subgraphs, ends.can_grow)
-        encoding = network.policy.encode(instances, trainer.inputs.features)
-        log_weight = importance_weights(network.policy, encoding, rollouts, log_reward, trainer.settings.parents)
-        weighed = read_samples(instances, ends.subgraphs, log_weight)
-        reading = weighed if self.weighting == "reward" else read_samples(instances, ends.subgraphs)
+        rollouts = network.sample(trainer.inputs, every.repeat_interleave(self.num_samples), EXPLAINING)
+        samples = rollouts.subgraphs
+        weighed = read_samples(instances, samples, reward_weights(network, trainer.inputs, rollouts, trainer.reward))
+        reading = weighed if self.weighting == "reward" else read_samples(instances, samples)
         ranked = _rank(trainer, question, reading)
         edge = edge_values(instances, reading.neighbor)
         source, destination = instances.edge_index

@@ -12,13 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gflowexplainer.flow.policy import Policy
+from gflowexplainer.flow.policy import Policy, log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.instances import Instances
+from gflowexplainer.network import FlowNetwork, NetworkInputs
+from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.segments import first_of_each, segment_logsumexp, segment_sum
 from gflowexplainer.subgraphs import Subgraphs, marginals, subgraph_keys
 
 WEIGHTINGS = ("policy", "reward")
+EXPLAINING = 100
+"""Names the random stream of samples that are read, apart from those of training."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | 
         instances: The instances.
         samples: ``B`` sampled subgraphs, repeats included.
         log_weight: Log-weight of each sample, shape ``[B]``; all equal if not given, which is the policy's own answer.
-            For the reward's answer pass :func:`importance_weights`.
+            For the reward's answer pass :func:`reward_weights`.
     """
     keys = subgraph_keys(instances, samples)
     _, first, group = first_of_each(keys)
@@ -87,10 +91,19 @@ def importance_weights(
     states = rollouts.states
     action, stop = policy.log_flows(encoding, states)
     action, stop = action.double(), stop.double()
-    out = torch.logaddexp(stop, segment_logsumexp(action, states.frontier_state, len(states)))
+    out = log_outflow(states, action, stop)
     ends = rollouts.successor < 0
     taken = action[rollouts.chosen.clamp(min=0)] if action.numel() else stop
     forward = torch.where(ends, stop, taken) - out
     backward = -states.parents(parents).sum(dim=1).clamp(min=1).double().log()
     along = segment_sum(backward - forward, rollouts.rollout, log_reward.numel())
     return log_reward.double() + along
+
+
+@torch.no_grad()
+def reward_weights(network: FlowNetwork, inputs: NetworkInputs, rollouts: Rollouts, reward: Reward) -> Tensor:
+    """Gives the :func:`importance_weights` of rollouts of a trained network under ``reward``, shape ``[R]``."""
+    ends = rollouts.states.select(rollouts.last)
+    log_reward = reward.log_reward(ends.subgraphs, ends.can_grow)
+    encoding = network.policy.encode(inputs.instances, inputs.features)
+    return importance_weights(network.policy, encoding, rollouts, log_reward, network.settings.parents)

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.flow import objectives
+from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.replay import Replay
 from gflowexplainer.flow.sampling import Rollouts, grow_inside, grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.instances import Instances
@@ -25,7 +26,6 @@ from gflowexplainer.persistence import fingerprint, read_checkpoint, write_bytes
 from gflowexplainer.rewards import Predictor, Reward
 from gflowexplainer.rewards.building import build_reward
 from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import segment_logsumexp
 from gflowexplainer.settings import Settings
 
 Record = dict[str, float | int]
@@ -109,7 +109,7 @@ class Trainer:
         instance = states.instance[rollouts.last]
         start = states.members[rollouts.last, 0] if states.rooted else None
         flows = objectives.VisitedFlows(
-            out=torch.logaddexp(stop, segment_logsumexp(action, states.frontier_state, len(states))),
+            out=log_outflow(states, action, stop),
             stop=stop,
             taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop,
             inflow=inflow,

@@ -11,14 +11,11 @@ from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.sampling import grow_by, roll_out
 from gflowexplainer.network import FlowNetwork, NetworkInputs
-from gflowexplainer.readings import WEIGHTINGS, importance_weights, read_samples
+from gflowexplainer.readings import EXPLAINING, WEIGHTINGS, read_samples, reward_weights
 from gflowexplainer.rewards.building import build_reward
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
 from gflowexplainer.training import Trainer, calibrate
-
-_EXPLAINING = 100
-"""Names the random stream of explanations, apart from those of training."""
 
 
 class GFlow:
@@ -66,18 +63,14 @@ class GFlow:
         settings = self._network.settings
         inputs = NetworkInputs.of(subject.instances, subject.embedding, settings, subject.predictor.num_hops)
         every = torch.arange(len(subject), device=subject.instances.device)
-        rollouts = self._network.sample(inputs, every.repeat_interleave(self.num_samples), _EXPLAINING, seed)
+        rollouts = self._network.sample(inputs, every.repeat_interleave(self.num_samples), EXPLAINING, seed)
         log_weight = None
         if self.weighting == "reward":
             reward = build_reward(
                 settings, subject.predictor, subject.instances, embedding=subject.embedding, target=subject.target
             )
             calibrate(reward, self._network, inputs)
-            policy = self._network.policy
-            encoding = policy.encode(inputs.instances, inputs.features)
-            ends = rollouts.states.select(rollouts.last)
-            log_reward = reward.log_reward(ends.subgraphs, ends.can_grow)
-            log_weight = importance_weights(policy, encoding, rollouts, log_reward, settings.parents)
+            log_weight = reward_weights(self._network, inputs, rollouts, reward)
         reading = read_samples(subject.instances, rollouts.subgraphs, log_weight)
         order = self._order(inputs, reading.node)
         return Scores(reading.node, edge_values(subject.instances, reading.neighbor), order=order)

@@ -9,7 +9,6 @@ import os
 import platform
 import shlex
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 
 from gflowexplainer.errors import CheckpointError
+from gflowexplainer.persistence import write_bytes
 from gflowexplainer.version import __version__
 
 FORMAT = "gflowexplainer-evaluation-1"
@@ -205,26 +205,12 @@ def write_json(path: str | os.PathLike[str], value: Any) -> Path:
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Writes a text in place of ``path``; an interrupted write leaves the old file as it was."""
     path = Path(path)
-    temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
-        ) as file:
-            temporary = file.name
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-        temporary = None
+        write_bytes(path, text.encode())
     except OSError as error:
         raise CheckpointError(
             f"'{path}' could not be written: {error.strerror}. Choose a folder that can be written to."
         ) from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
     return path
 
 

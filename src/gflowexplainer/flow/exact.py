@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import EnumerationError
-from gflowexplainer.flow.policy import Policy
+from gflowexplainer.flow.policy import Policy, log_outflow
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.segments import segment_logsumexp, segment_sum
@@ -114,7 +114,7 @@ def terminal_distribution(enumeration: Enumeration, policy: Policy, encoding: ob
     action, stop = policy.log_flows(encoding, states)
     action, stop = action.double(), stop.double()
     state = states.frontier_state
-    out = torch.logaddexp(stop, segment_logsumexp(action, state, len(states)))
+    out = log_outflow(states, action, stop)
     step = action - out[state]
     reach = torch.full_like(stop, -torch.inf)
     reach[: enumeration.level_ptr[1]] = 0.0

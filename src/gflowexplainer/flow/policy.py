@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
+from gflowexplainer.segments import segment_logsumexp
 from gflowexplainer.subgraphs import size_penalty
 
 
@@ -70,6 +71,11 @@ class Policy(nn.Module, ABC):
         """Puts the size bound on stop flows ``[B]``; nothing is no explanation, so an empty state never stops."""
         stop = torch.where(states.size == 0, -torch.inf, stop)
         return stop + size_penalty(states.size, states.can_grow, self.min_nodes)
+
+
+def log_outflow(states: States, action: Tensor, stop: Tensor) -> Tensor:
+    """Sums all that leaves each state, from the log-flows of actions ``[F]`` and of stopping ``[B]``, shape ``[B]``."""
+    return torch.logaddexp(stop, segment_logsumexp(action, states.frontier_state, len(states)))
 
 
 @dataclass(frozen=True)

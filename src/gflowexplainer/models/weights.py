@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.models.accuracy import Accuracy
 from gflowexplainer.models.architecture import Architecture
 from gflowexplainer.models.networks import GraphNetwork, NodeNetwork, build
+from gflowexplainer.persistence import write_bytes
 
 FORMAT = "gflowexplainer-gnn-1"
 
@@ -51,21 +51,10 @@ def save_weights(
         "facts": json.dumps(dict(facts or {}), sort_keys=True),
     }
     content = save({k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}, metadata)
-    temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        temporary = None
+        write_bytes(path, content)
     except OSError as error:
         raise CheckpointError(f"The GNN could not be written to '{path}': {error}.") from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
     return path
 
 
