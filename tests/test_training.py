@@ -261,3 +261,15 @@ def test_an_instance_of_one_node_is_explained_by_itself():
     trainer.run(progress=False)
     alone = trainer.network.sample(trainer.inputs, torch.zeros(3, dtype=torch.long), 0).subgraphs
     assert alone.size.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("start", ["anywhere", "locator"])
+def test_a_model_of_double_precision_is_trained_on(start):
+    graphs = [random_graph(8, 0.15, seed=seed) for seed in range(3)]
+    for graph in graphs:
+        graph.x = graph.x.double()
+    model, instances = GraphModel().double(), Instances.of_graphs(graphs)
+    embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
+    settings = Settings(epochs=2, max_nodes=3, rollouts=2, num_contexts=2, hidden=8, start=start)
+    trainer = Trainer(Predictor(model, level="graph"), instances, settings, embedding=embedding).run(progress=False)
+    assert torch.isfinite(weights(trainer)).all()

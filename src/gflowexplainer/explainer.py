@@ -46,14 +46,6 @@ distance to the exact target on nodes of Tree-Cycles is twice as large after the
 _ROLLOUTS_AT_ONCE = 4096
 
 
-class SinglePredictor(Predictor):
-    """A predictor that answers in single precision, in which the flow network learns, whatever the model's is."""
-
-    def read(self, output: Tensor) -> Tensor:
-        """See :class:`Predictor`."""
-        return super().read(output.float())
-
-
 @dataclass(frozen=True)
 class Fitted:
     """What a fit leaves: the weights of the flow network, and which model and task they belong to."""
@@ -404,7 +396,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         if not isinstance(model, nn.Module):
             raise ModelError(f"'model' must be a torch.nn.Module (got {type(model).__name__}).")
         names = config_to_dict(config)
-        return SinglePredictor(
+        return Predictor(
             model,
             level=names["task_level"],
             mode=names["mode"],

@@ -38,6 +38,8 @@ class NetworkInputs:
             raise ConfigError(
                 "The policy is to see the explained model's embeddings. Pass 'embedding' or set model_embeddings=False."
             )
+        # The network learns in single precision, whatever the explained model computes in.
+        embedding = None if embedding is None else embedding.float()
         if settings.policy == "paper" and not settings.model_embeddings:
             return cls(instances, embedding, instances.x.float())
         visible = embedding if settings.model_embeddings else None
