@@ -16,7 +16,7 @@ from gflowexplainer.errors import InstanceError
 from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_index
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine, mix
-from gflowexplainer.rewards.model import Predictor, embeddings
+from gflowexplainer.rewards.model import Predictor, observe
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import segment_ids, segment_sum
 
@@ -186,11 +186,9 @@ class NodeQuestions:
         self._index = GraphIndex.build(given.edge_index, number)
         every = torch.arange(number, device=given.x.device)
         self.nodes = every if index is None else check_index(index, number, given.x.device)
-        self._embedding = embeddings(predictor.model, given.x, given.edge_index, given.arguments)
-        with predictor.borrow():
-            self._output = predictor.model(given.x, given.edge_index, **given.arguments)
-            # The whole graph decides what was predicted.
-            self._whole = predictor.read(predictor.checked(self._output, number))
+        self._output, self._embedding = observe(predictor.model, given.x, given.edge_index, given.arguments)
+        # The whole graph decides what was predicted.
+        self._whole = predictor.read(predictor.checked(self._output, number))
         self._given = _labels(predictor, target, self.nodes, number)
         self._detached = given
 
@@ -213,9 +211,7 @@ class NodeQuestions:
             # The same node may be asked about with several targets: these are different instances.
             instances = _named(instances, combine(instances.graph, _row_hash(label)))
             targets = [_with_row(everywhere, node, value) for node, value in zip(nodes, label, strict=True)]
-        target = Target.of(self.predictor, instances, label)
-        if not regression:
-            target = replace(target, prediction=whole)
+        target = Target.of(self.predictor, instances, label, prediction=whole)
         shown = [
             {"prediction": self._output, "target": target, "index": node.reshape(1)}
             for node, target in zip(nodes, targets, strict=True)
@@ -263,7 +259,7 @@ class GraphQuestions:
         shared = {name: value for name, value in shared.items() if name not in names}
         instances = _by_content(Instances.of_graphs(data, arguments=sorted(names), **shared), given_label)
         output, embedding = _ask_graphs(predictor, instances)
-        target = Target.of(predictor, instances, given_label)
+        target = Target.of(predictor, instances, given_label, prediction=predictor.read(output))
         held: Any = target.prediction if target.label is None else target.label
         shown = [{"prediction": output[i : i + 1], "target": held[i : i + 1]} for i in range(len(graphs))]
         return Question(predictor, instances, target, embedding, graphs, shown)
@@ -360,7 +356,5 @@ def _ask_graphs(predictor: Predictor, instances: Instances) -> tuple[Tensor, Ten
     arguments = instances.node_arguments | instances.edge_arguments | instances.shared_arguments
     if predictor.takes_batch:
         arguments |= {"batch": instances.owner}
-    embedding = embeddings(predictor.model, instances.x, instances.edge_index, arguments)
-    with predictor.borrow():
-        output = predictor.model(instances.x, instances.edge_index, **arguments)
-        return predictor.checked(output, len(instances)), embedding
+    output, embedding = observe(predictor.model, instances.x, instances.edge_index, arguments)
+    return predictor.checked(output, len(instances)), embedding

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from gflowexplainer.errors import ConfigError, InstanceError
 from gflowexplainer.instances import Instances
-from gflowexplainer.rewards.model import Predictor, embeddings
+from gflowexplainer.rewards.model import Predictor, observe
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import ranges, segment_max
 from gflowexplainer.subgraphs import Subgraphs, edge_values, marginals
@@ -85,28 +85,28 @@ class Subject:
         device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
         ids = torch.as_tensor(benchmark.index if index is None else index, device=device).reshape(-1)
         predictor = Predictor(model, level=benchmark.task, return_type=return_type, num_hops=num_hops)
-        probabilities = label = None
+        probabilities = None
         if benchmark.task == "node":
             graph = benchmark.graphs[0].to(device)
             given = {name: graph[name] for name in arguments}
             instances = Instances.around_nodes(graph.x, graph.edge_index, ids, predictor.num_hops, **given)
-            with predictor.borrow():
-                probabilities = predictor.read(model(graph.x, graph.edge_index, **given))[instances.node_id]
-            embedding = embeddings(model, graph.x, graph.edge_index, given)[instances.node_id]
-            # The whole graph decides what was predicted: cut out, the outermost nodes lose edges, and a model
-            # that normalises by degree may then answer differently.
-            label = probabilities[instances.center].argmax(dim=1)
+            output, embedding = observe(model, graph.x, graph.edge_index, given)
+            probabilities = predictor.read(predictor.checked(output, graph.x.size(0)))[instances.node_id]
+            embedding = embedding[instances.node_id]
+            prediction = probabilities[instances.center]
         else:
             _check_positions(ids, len(benchmark.graphs))
             # All graphs first: the number of a graph, and with it all noise, is the same in every subset.
             whole = Instances.of_graphs([g.to(device) for g in benchmark.graphs], arguments=arguments)
             instances = whole.select(ids)
             given = instances.node_arguments | instances.edge_arguments | instances.shared_arguments
-            embedding = embeddings(model, instances.x, instances.edge_index, given | {"batch": instances.owner})
+            given |= {"batch": instances.owner}
+            output, embedding = observe(model, instances.x, instances.edge_index, given)
+            prediction = predictor.read(predictor.checked(output, len(instances)))
         return cls(
             predictor=predictor,
             instances=instances,
-            target=Target.of(predictor, instances, label),
+            target=Target.of(predictor, instances, prediction=prediction),
             node_probabilities=probabilities,
             embedding=embedding,
             index=ids,

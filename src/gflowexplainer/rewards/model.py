@@ -332,7 +332,18 @@ class Predictor:
 
 
 def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:
-    """Reads the outputs of all message-passing layers at every node in one forward call, shape ``[N, H]``."""
+    """Reads the outputs of all message-passing layers at every node, shape ``[N, H]``."""
+    return observe(model, x, edge_index, arguments)[1]
+
+
+def observe(
+    model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None
+) -> tuple[Any, Tensor]:
+    """Calls the model once on a whole graph and looks on.
+
+    Returns:
+        What the model returned, unchecked, and the outputs of all its message-passing layers, shape ``[N, H]``.
+    """
     seen: list[Tensor] = []
 
     def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
@@ -345,9 +356,7 @@ def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[
     try:
         handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
         with borrowed(model):
-            model(x, edge_index, **(arguments or {}))
-    except ModelError:
-        raise
+            answer = model(x, edge_index, **(arguments or {}))
     except Exception as error:
         raise ModelError(
             f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
@@ -355,4 +364,4 @@ def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[
     finally:
         for handle in handles:
             handle.remove()
-    return torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)
+    return answer, torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)

@@ -30,14 +30,21 @@ class Target:
     scale: Tensor
 
     @classmethod
-    def of(cls, predictor: Predictor, instances: Instances, label: Tensor | None = None) -> Target:
-        """Asks the model about the whole instances; the predicted class is held unless ``label`` ``[I]`` is given.
+    def of(
+        cls,
+        predictor: Predictor,
+        instances: Instances,
+        label: Tensor | None = None,
+        prediction: Tensor | None = None,
+    ) -> Target:
+        """Holds the class that the model predicts on the whole instances, unless ``label`` ``[I]`` is given.
 
-        For regression, one unit of deviation is how far the prediction moves when all else than the
-        explained node is removed (at graph level: all edges), so that rewards compare across instances.
+        The model is not asked again where its ``prediction`` ``[I, C]`` is known already. For regression, one unit of
+        deviation is how far the prediction moves when all else than the explained node is removed (at graph level: all
+        edges), so that rewards compare across instances.
         """
         with predictor.borrow():
-            prediction = predictor.whole(instances)
+            prediction = predictor.whole(instances) if prediction is None else prediction
             if predictor.mode == "regression":
                 bare = _bare_prediction(predictor, instances)
                 scale = (prediction - bare).abs().sum(dim=1).clamp(min=1e-6)
