@@ -25,7 +25,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_index
+from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_index, rows_of
 from gflowexplainer.noise import combine
 from gflowexplainer.segments import find_sorted, pointers, ranges, segment_ids
 
@@ -283,19 +283,31 @@ class Instances:
         owner, position = ranges(self.neighbor_ptr[nodes], self.degree[nodes])
         return owner, self.neighbor[position]
 
+    def hops_from(self, start: Tensor) -> Tensor:
+        """Counts the steps from one node of each instance to all others.
+
+        Args:
+            start: Flat position of that node, shape ``[I]``; ``-1`` for none.
+
+        Returns:
+            Steps, shape ``[n]``; ``-1`` where there is no path.
+        """
+        hops = torch.full((self.num_nodes,), -1, device=self.device)
+        newest, steps = start[start >= 0], 0
+        while newest.numel():
+            hops[newest] = steps
+            steps += 1
+            _, reached = self.neighbors_of(newest)
+            newest = torch.unique(reached[hops[reached] < 0])
+        return hops
+
     def hops_to_center(self, limit: int) -> Tensor:
         """Counts the steps from each node to the explained one, shape ``[n]``; ``limit`` if it takes more.
 
         At graph level there is no explained node and every count is ``limit``.
         """
-        hops = torch.full((self.num_nodes,), limit, device=self.device)
-        newest = self.center[self.center >= 0]
-        hops[newest] = 0
-        for step in range(1, limit):
-            _, reached = self.neighbors_of(newest)
-            newest = torch.unique(reached[hops[reached] == limit])
-            hops[newest] = step
-        return hops
+        hops = self.hops_from(self.center)
+        return torch.where(hops < 0, limit, hops.clamp(max=limit))
 
     def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
         """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.
@@ -364,21 +376,10 @@ class Instances:
 def _slice_arguments(
     arguments: Mapping[str, Any], num_nodes: int, num_edges: int, node_id: Tensor, edge_id: Tensor
 ) -> dict[str, dict[str, Any]]:
-    """Sorts arguments of the model into per-node, per-edge and shared ones, and cuts the first two.
-
-    Where a graph has as many nodes as edges, a name that begins with "edge" decides.
-    """
-    sorted_out: dict[str, dict[str, Any]] = {
-        "node_arguments": {},
-        "edge_arguments": {},
-        "shared_arguments": {},
-    }
+    """Sorts arguments of the model into per-node, per-edge and shared ones, and cuts the first two."""
+    sorted_out: dict[str, dict[str, Any]] = {"node_arguments": {}, "edge_arguments": {}, "shared_arguments": {}}
     for name, value in arguments.items():
-        rows = value.size(0) if isinstance(value, Tensor) and value.dim() > 0 else -1
-        if rows == num_edges and (name.startswith("edge") or rows != num_nodes):
-            sorted_out["edge_arguments"][name] = value[edge_id]
-        elif rows == num_nodes:
-            sorted_out["node_arguments"][name] = value[node_id]
-        else:
-            sorted_out["shared_arguments"][name] = value
+        kind = rows_of(name, value, num_nodes, num_edges)
+        part = {"node": node_id, "edge": edge_id}.get(kind or "")
+        sorted_out[f"{kind or 'shared'}_arguments"][name] = value if part is None else value[part]
     return sorted_out

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_index
+from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_index, rows_of
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine, mix
 from gflowexplainer.rewards.model import Predictor, observe
@@ -77,11 +77,7 @@ class UserGraph:
 
     def _rows(self, name: str) -> str | None:
         """Says whether an argument has one row a node, one an edge, or neither."""
-        value, edges = self.arguments[name], self.edge_index.size(1)
-        rows = value.size(0) if isinstance(value, Tensor) and value.dim() else -1
-        if rows == edges and (name.startswith("edge") or rows != self.x.size(0)):
-            return "edge"
-        return "node" if rows == self.x.size(0) else None
+        return rows_of(name, self.arguments[name], self.x.size(0), self.edge_index.size(1))
 
     def sorted_arguments(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tells the arguments with one row a node or an edge from those that are handed on unchanged."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -47,7 +49,7 @@ def random_graph(num_nodes: int = 12, density: float = 0.25, seed: int = 0, widt
     return graph_of([tuple(edge) for edge in edges] + backbone, num_nodes, width=width, seed=seed)
 
 
-class _Seeded(nn.Module):
+class _Seeded(nn.Module, ABC):
     """Draws its weights from ``seed`` and leaves the global random state alone."""
 
     def __init__(self, seed: int) -> None:
@@ -56,8 +58,9 @@ class _Seeded(nn.Module):
             torch.manual_seed(seed)
             self.build()
 
+    @abstractmethod
     def build(self) -> None:
-        raise NotImplementedError
+        """Makes the layers."""
 
 
 class NodeModel(_Seeded):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from gflowexplainer.baselines.growth import breadth_first, grow, hops_from, start_nodes
+from gflowexplainer.baselines.growth import breadth_first, grow, start_nodes
 from gflowexplainer.instances import Instances
 
 
@@ -79,7 +79,7 @@ def test_graphs_start_anywhere():
 def test_hops_are_networkx_distances(seed):
     graphs = random_graphs(seed)
     instances = Instances.of_graphs([as_data(graph) for graph in graphs])
-    hops = hops_from(instances, instances.ptr[:-1])
+    hops = instances.hops_from(instances.ptr[:-1])
     for number, graph in enumerate(graphs):
         expected = nx.single_source_shortest_path_length(graph, 0)
         begin = int(instances.ptr[number])

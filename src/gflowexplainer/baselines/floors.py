@@ -5,10 +5,12 @@ A table that does not show them cannot say what an explainer has learned.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor
 
-from gflowexplainer.baselines.growth import breadth_first, grow, hops_from
+from gflowexplainer.baselines.growth import breadth_first, grow
 from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.instances import Instances
@@ -19,7 +21,7 @@ MAX_STARTS = 64
 """At graph level, distances are averaged over at most this many start nodes."""
 
 
-class Floor:
+class Floor(ABC):
     """An explainer that learns nothing.
 
     Args:
@@ -34,12 +36,12 @@ class Floor:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
         self.max_nodes = max_nodes
 
-    def fit(self, subject: Subject, seed: int) -> None:
+    def fit(self, subject: Subject, seed: int) -> None:  # noqa: B027 - to learn nothing is what makes a floor
         """Does nothing."""
 
+    @abstractmethod
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores the nodes and edges of the instances of ``subject``."""
-        raise NotImplementedError
 
     def bound(self, subject: Subject) -> int:
         """Number of nodes of a subgraph at most."""
@@ -185,7 +187,7 @@ class Nothing(Floor):
 
 def _finite_hops(instances: Instances, start: Tensor) -> Tensor:
     """Counts steps from ``start`` ``[I]``; a node without a path counts as far as the instance has nodes."""
-    hops = hops_from(instances, start)
+    hops = instances.hops_from(start)
     return torch.where(hops < 0, instances.node_counts[instances.owner], hops).double()
 
 

@@ -45,27 +45,6 @@ def grow(instances: Instances, instance: Tensor, draw: Tensor, max_nodes: int, s
     return roll_out(instances, instance, start, max_nodes, grow_uniformly, key).subgraphs
 
 
-def hops_from(instances: Instances, start: Tensor) -> Tensor:
-    """Counts the steps from one node of each instance to all others.
-
-    Args:
-        instances: The instances.
-        start: Flat position of that node, shape ``[I]``; ``-1`` for none.
-
-    Returns:
-        Steps, shape ``[n]``; ``-1`` where there is no path.
-    """
-    hops = torch.full((instances.num_nodes,), -1, dtype=torch.long, device=instances.device)
-    newest = start[start >= 0]
-    steps = 0
-    while newest.numel():
-        hops[newest] = steps
-        steps += 1
-        _, reached = instances.neighbors_of(newest)
-        newest = torch.unique(reached[hops[reached] < 0])
-    return hops
-
-
 def breadth_first(instances: Instances, max_nodes: int, seed: int) -> Tensor:
     """Lists the nodes nearest to a start node, nearest first, equally near ones in random order.
 
@@ -76,7 +55,7 @@ def breadth_first(instances: Instances, max_nodes: int, seed: int) -> Tensor:
     """
     everything = torch.arange(len(instances), device=instances.device)
     start = start_nodes(instances, everything, torch.zeros_like(everything), seed)
-    hops = hops_from(instances, start)
+    hops = instances.hops_from(start)
     owner = instances.owner
     chance = uniform(seed, instance_keys(instances)[owner], instances.key, 1)
     reached = torch.nonzero(hops >= 0).flatten()
