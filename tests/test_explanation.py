@@ -12,7 +12,8 @@ from torch_geometric.explain import Explanation, ModelConfig
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.certificate import Certificate, PendingCertificate
 from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.explanation import Answer, RankedSubgraph, _layout
+from gflowexplainer.explanation import Answer, RankedSubgraph
+from gflowexplainer.picture import layout
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
@@ -217,8 +218,8 @@ def test_visualize_graph_of_pyg(real, tmp_path):
 
 
 def test_layout_keeps_distances():
-    place = _layout(4, [(0, 1), (1, 2), (2, 3)])
+    place = layout(4, [(0, 1), (1, 2), (2, 3)])
     apart = np.linalg.norm(place[:, None] - place[None], axis=2)
     assert np.allclose(apart, np.abs(np.subtract.outer(range(4), range(4))), atol=0.05)
-    assert _layout(1, []).shape == (1, 2)
-    assert np.isfinite(_layout(3, [])).all()
+    assert layout(1, []).shape == (1, 2)
+    assert np.isfinite(layout(3, [])).all()

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,14 @@ from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 from tqdm.auto import tqdm
 
-from gflowexplainer.certificate import PendingCertificate, certify
+from gflowexplainer.answering import answer
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError, one_of
-from gflowexplainer.explanation import Answer, RankedSubgraph, SubgraphExplanation, config_to_dict
+from gflowexplainer.explanation import SubgraphExplanation, config_to_dict
 from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
 from gflowexplainer.questions import GraphQuestions, NodeQuestions, Question, graphs_of, user_graph, without_batch
-from gflowexplainer.readings import EXPLAINING, WEIGHTINGS, Reading, read_samples, reward_weights
+from gflowexplainer.readings import WEIGHTINGS
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.settings import Settings
-from gflowexplainer.subgraphs import edge_values
 from gflowexplainer.training import CHECKPOINT, Callback, Trainer
 
 FILE = "explainer.safetensors"
@@ -258,53 +256,16 @@ class GFlowExplainer(ExplainerAlgorithm):
                 else:
                     trainer = self._trainer(question, self.settings)
                     _load_weights(trainer, fitted.weights)
-            explanations += self._answers(trainer, question, name)
+            explanations += answer(
+                trainer,
+                question,
+                num_samples=self.num_samples,
+                weighting=self.weighting,
+                certificate_limit=self.certificate_limit,
+                model_name=name,
+            )
         for explanation in explanations:
             explanation._model_config = config
-        return explanations
-
-    @torch.no_grad()
-    def _answers(self, trainer: Trainer, question: Question, name: str) -> list[SubgraphExplanation]:
-        """Samples from a trained network and reads the samples."""
-        instances, network = trainer.instances, trainer.network
-        every = torch.arange(len(instances), device=instances.device)
-        rollouts = network.sample(trainer.inputs, every.repeat_interleave(self.num_samples), EXPLAINING)
-        samples = rollouts.subgraphs
-        weighed = read_samples(instances, samples, reward_weights(network, trainer.inputs, rollouts, trainer.reward))
-        reading = weighed if self.weighting == "reward" else read_samples(instances, samples)
-        ranked = _rank(trainer, question, reading)
-        edge = edge_values(instances, reading.neighbor)
-        source, destination = instances.edge_index
-        edge = torch.where(source == destination, reading.node[source], edge)
-        explanations = []
-        for i, graph in enumerate(question.graphs):
-            compute = partial(certify, trainer, reading, i, self.certificate_limit, name)
-            center = int(instances.center[i])
-            answer = Answer(
-                subgraphs=ranked[i],
-                node=None if center < 0 else int(instances.node_id[center]),
-                weighting=self.weighting,
-                num_samples=self.num_samples,
-                effective_sample_size=float(weighed.effective_size[i]),
-                certificate=PendingCertificate(compute),
-            )
-            nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
-            edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
-            shown = graph.shown or graph
-            node_mask = _scatter(reading.node[nodes], instances.node_id[nodes], graph.nodes, shown.x.size(0))
-            edge_mask = _scatter(edge[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1))
-            arguments = {name: value for name, value in shown.arguments.items() if value is not None}
-            explanation = SubgraphExplanation.of(
-                answer,
-                node_mask=node_mask[:, None],
-                edge_mask=edge_mask,
-                x=shown.x,
-                edge_index=shown.edge_index,
-                **question.shown[i],
-                **arguments,
-            )
-            explanation._model_args = list(arguments)
-            explanations.append(explanation)
         return explanations
 
     def save(self, folder: str | Path) -> None:
@@ -448,33 +409,3 @@ def _load_weights(trainer: Trainer, weights: dict[str, Tensor]) -> None:
         raise InstanceError(
             f"The fitted flow network does not fit these graphs; their features must be those of the training: {error}"
         ) from error
-
-
-def _scatter(values: Tensor, place: Tensor, outer: Tensor | None, size: int) -> Tensor:
-    """Writes probabilities to their places in the user's graph, zero elsewhere, shape ``[size]``."""
-    mask = torch.zeros(size, device=values.device)
-    mask[place if outer is None else outer[place]] = values.clamp(0, 1).float()
-    return mask
-
-
-def _rank(trainer: Trainer, question: Question, reading: Reading) -> list[tuple[RankedSubgraph, ...]]:
-    """Lists the different subgraphs of each instance, most probable first, with what the model says of each."""
-    instances, subgraphs = trainer.instances, reading.subgraphs
-    with trainer.predictor.borrow():
-        columns = (
-            reading.probability,
-            trainer.reward.log_score(subgraphs).exp(),
-            trainer.reward.predict(subgraphs),
-            trainer.reward.predict(subgraphs, without=True),
-        )
-    probability, node_id = reading.node.tolist(), instances.node_id.tolist()
-    center = instances.center.tolist()
-    found: list[list[RankedSubgraph]] = [[] for _ in range(len(instances))]
-    rows = zip(subgraphs.instance.tolist(), subgraphs.members.tolist(), *(c.tolist() for c in columns), strict=True)
-    for i, slots, share, reward, only, without in rows:
-        members = sorted((m for m in slots if m >= 0), key=lambda m: (m != center[i], -probability[m], m))
-        outer = question.graphs[i].nodes
-        ids = [node_id[m] for m in members]
-        nodes = tuple(ids if outer is None else outer[ids].tolist())
-        found[i].append(RankedSubgraph(nodes, share, reward, tuple(only), tuple(without)))
-    return [tuple(sorted(each, key=lambda s: (-s.probability, -s.reward, s.nodes))) for each in found]

@@ -1,4 +1,4 @@
-"""An explanation: a distribution over connected subgraphs, as PyG explanation, table, picture and file."""
+"""An explanation: a distribution over connected subgraphs, as PyG explanation, table and file."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 from torch_geometric.explain import Explanation, ModelConfig
 
 from gflowexplainer.certificate import Certificate, PendingCertificate
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.persistence import read_checkpoint, write_checkpoint
+from gflowexplainer.picture import Picture, draw, svg
 
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
 KIND = "explanation"
-_IMPROBABLE, _CERTAIN = (0xE6, 0xEB, 0xF0), (0xC2, 0x41, 0x0C)
 
 
 @dataclass(frozen=True)
@@ -228,63 +226,17 @@ class SubgraphExplanation(Explanation):
             max_nodes: Nodes drawn at most: the most probable, then the nearest.
             ax: Axes to draw on.
         """
-        try:
-            from matplotlib.collections import LineCollection
-            from matplotlib.colors import LinearSegmentedColormap
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ConfigError(
-                "Drawing needs matplotlib. Install it with 'pip install \"gflowexplainer[figures]\"'."
-            ) from error
-        if ax is None and path is None:
-            import matplotlib.pyplot as plt
+        return draw(self._picture(max_nodes), path, ax)
 
-            ax = plt.subplots(figsize=(6, 5), layout="constrained")[1]
-        elif ax is None:
-            ax = Figure(figsize=(6, 5), layout="constrained").add_subplot()
-        nodes, place, edges = self._picture(max_nodes)
-        values = self._node_values()[nodes]
-        colours = LinearSegmentedColormap.from_list("probability", [_hex(0.0), _hex(1.0)])
-        lines = [(place[i], place[j]) for i, j, _ in edges]
-        widths = [0.8 + 3.2 * value for *_, value in edges]
-        ax.add_collection(LineCollection(lines, colors=[_edge_hex(v) for *_, v in edges], linewidths=widths, zorder=1))
-        ringed = [node == self._known.node for node in nodes]
-        size = float(np.clip(9000 / len(nodes), 90, 420))
-        dots = ax.scatter(
-            place[:, 0],
-            place[:, 1],
-            s=size,
-            c=values,
-            cmap=colours,
-            vmin=0,
-            vmax=1,
-            edgecolors=["black" if ring else "#7a8794" for ring in ringed],
-            linewidths=[2.6 if ring else 0.7 for ring in ringed],
-            zorder=2,
-        )
-        for node, (x, y), value in zip(nodes, place, values, strict=True):
-            shade = "white" if value > 0.55 else "#1f2933"
-            ax.text(x, y, str(node), ha="center", va="center", fontsize=0.42 * size**0.5, color=shade, zorder=3)
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-        ax.margins(0.08)
-        ax.set_title(self._title(), fontsize=10)
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        figure.colorbar(dots, ax=ax, label="probability", shrink=0.7)
-        if path is not None:
-            figure.savefig(path, dpi=150)
-        return ax
-
-    def _picture(self, max_nodes: int) -> tuple[list[int], np.ndarray, list[tuple[int, int, float]]]:
-        """Gives the nodes to draw, where, and the edges between positions in that list with their probability."""
+    def _picture(self, max_nodes: int) -> Picture:
+        """Gathers what there is to draw: the most probable nodes, then the nearest."""
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
         nodes = self._shown_nodes(max_nodes)
         slot = {node: i for i, node in enumerate(nodes)}
         inside = [(slot[u], slot[v], p) for (u, v), p in self._edge_values(nodes).items()]
-        edges = sorted(inside, key=lambda edge: edge[2])
-        return nodes, _layout(len(nodes), [(i, j) for i, j, _ in edges]), edges
+        ring = slot.get(-1 if self._known.node is None else self._known.node)
+        return Picture(nodes, self._node_values()[nodes], sorted(inside, key=lambda e: e[2]), ring, self._title())
 
     def _title(self) -> str:
         what = "graph" if self._known.node is None else f"node {self._known.node}"
@@ -307,34 +259,10 @@ class SubgraphExplanation(Explanation):
             f"weighted by {known.weighting}; effective sample size {known.effective_sample_size:.1f}"
         )
         head = "".join(f"<th>{name}</th>" for name in heads)
-        picture = self._svg() if "edge_index" in self else ""
+        picture = svg(self._picture(30)) if "edge_index" in self else ""
         return (
             f"<div><p><b>{escape(self._title())}</b></p>{picture}"
             f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(note)}</p></div>"
-        )
-
-    def _svg(self, width: int = 320, height: int = 260, max_nodes: int = 30) -> str:
-        nodes, place, edges = self._picture(max_nodes)
-        values = self._node_values()[nodes]
-        margin, spread = 16, np.ptp(place, axis=0)
-        scale = min((width - 2 * margin) / max(spread[0], 1e-9), (height - 2 * margin) / max(spread[1], 1e-9), 60)
-        dots = (place - place.min(axis=0) - spread / 2) * scale + np.array([width / 2, height / 2])
-        parts = [
-            f'<line x1="{dots[i][0]:.1f}" y1="{dots[i][1]:.1f}" x2="{dots[j][0]:.1f}" y2="{dots[j][1]:.1f}" '
-            f'stroke="{_edge_hex(value)}" stroke-width="{0.8 + 3 * value:.1f}"/>'
-            for i, j, value in edges
-        ]
-        for node, (x, y), value in zip(nodes, dots, values, strict=True):
-            ring = node == self._known.node
-            parts.append(
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" fill="{_hex(value)}" '
-                f'stroke="{"currentColor" if ring else "#7a8794"}" stroke-width="{3 if ring else 1}">'
-                f"<title>node {node}: {value:.3f}</title></circle>"
-                f'<text x="{x:.1f}" y="{y + 3:.1f}" font-size="8" text-anchor="middle" '
-                f'fill="{"white" if value > 0.55 else "#1f2933"}">{node}</text>'
-            )
-        return (
-            f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">{"".join(parts)}</svg>'
         )
 
     def save(self, path: str | Path) -> None:
@@ -400,39 +328,3 @@ def _ranked(entry: dict[str, Any]) -> RankedSubgraph:
 def _shown(prediction: tuple[float, ...]) -> str:
     best = _class_of(prediction)
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
-
-
-def _hex(value: float) -> str:
-    """Gives the colour of a probability."""
-    share = min(max(float(value), 0.0), 1.0)
-    mixed = (round(a + (b - a) * share) for a, b in zip(_IMPROBABLE, _CERTAIN, strict=True))
-    return "#" + "".join(f"{channel:02x}" for channel in mixed)
-
-
-def _edge_hex(value: float) -> str:
-    """Gives the colour of an edge: grey where it is improbable, as it must show on white."""
-    return "#c3ccd5" if value <= 0 else _hex(0.25 + 0.75 * value)
-
-
-def _layout(num_nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
-    """Places nodes so that distances on paper are those in the graph (stress majorisation), shape ``[n, 2]``."""
-    if num_nodes == 1:
-        return np.zeros((1, 2))
-    ends = np.array(edges, dtype=int).reshape(-1, 2).T
-    matrix = coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(num_nodes, num_nodes)).tocsr()
-    distance = shortest_path(matrix, directed=False, unweighted=True)
-    far = distance[np.isfinite(distance)].max() + 1
-    distance[~np.isfinite(distance)] = far
-    np.fill_diagonal(distance, 1.0)
-    weight = distance**-2.0
-    np.fill_diagonal(weight, 0.0)
-    inverse = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight)
-    angle = 2 * np.pi * np.arange(num_nodes) / num_nodes
-    # A circle that is not quite one: on a perfect circle, symmetric graphs stay folded onto themselves.
-    place = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (1 + 0.1 * np.cos(3.7 * angle + 1))[:, None] * far / 2
-    for _ in range(150):
-        apart = np.linalg.norm(place[:, None] - place[None], axis=2)
-        np.fill_diagonal(apart, 1.0)
-        ratio = weight * distance / np.maximum(apart, 1e-9)
-        place = inverse @ (np.diag(ratio.sum(axis=1)) - ratio) @ place
-    return place

@@ -1,0 +1,154 @@
+"""Pictures of a subgraph distribution: one layout, drawn by matplotlib or as inline SVG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+
+from gflowexplainer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_IMPROBABLE, _CERTAIN = (0xE6, 0xEB, 0xF0), (0xC2, 0x41, 0x0C)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn.
+
+    Attributes:
+        nodes: Ids of the nodes.
+        values: Probability of each, shape ``[n]``.
+        edges: Positions of both ends in ``nodes`` and the probability of each edge, the most probable last.
+        ringed: Position of the explained node, if it is among them.
+        title: What stands above.
+    """
+
+    nodes: list[int]
+    values: np.ndarray
+    edges: list[tuple[int, int, float]]
+    ringed: int | None
+    title: str
+
+    @cached_property
+    def place(self) -> np.ndarray:
+        """Where each node lies, shape ``[n, 2]``."""
+        return layout(len(self.nodes), [(i, j) for i, j, _ in self.edges])
+
+
+def draw(picture: Picture, path: str | Path | None, ax: Axes | None) -> Axes:
+    """Draws with matplotlib, on ``ax`` or a figure of its own, and saves to ``path`` if there is one."""
+    try:
+        from matplotlib.collections import LineCollection
+        from matplotlib.colors import LinearSegmentedColormap
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigError(
+            "Drawing needs matplotlib. Install it with 'pip install \"gflowexplainer[figures]\"'."
+        ) from error
+    if ax is None and path is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(6, 5), layout="constrained")[1]
+    elif ax is None:
+        ax = Figure(figsize=(6, 5), layout="constrained").add_subplot()
+    place, edges, count = picture.place, picture.edges, len(picture.nodes)
+    colours = LinearSegmentedColormap.from_list("probability", [_hex(0.0), _hex(1.0)])
+    lines = [(place[i], place[j]) for i, j, _ in edges]
+    widths = [0.8 + 3.2 * value for *_, value in edges]
+    ax.add_collection(LineCollection(lines, colors=[_edge_hex(v) for *_, v in edges], linewidths=widths, zorder=1))
+    size = float(np.clip(9000 / count, 90, 420))
+    dots = ax.scatter(
+        place[:, 0],
+        place[:, 1],
+        s=size,
+        c=picture.values,
+        cmap=colours,
+        vmin=0,
+        vmax=1,
+        edgecolors=["black" if i == picture.ringed else "#7a8794" for i in range(count)],
+        linewidths=[2.6 if i == picture.ringed else 0.7 for i in range(count)],
+        zorder=2,
+    )
+    for node, (x, y), value in zip(picture.nodes, place, picture.values, strict=True):
+        ax.text(x, y, str(node), ha="center", va="center", fontsize=0.42 * size**0.5, color=_ink(value), zorder=3)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.margins(0.08)
+    ax.set_title(picture.title, fontsize=10)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.colorbar(dots, ax=ax, label="probability", shrink=0.7)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return ax
+
+
+def svg(picture: Picture, width: int = 320, height: int = 260) -> str:
+    """Draws a small SVG for a notebook; it holds numbers only, no text of the user's."""
+    place = picture.place
+    margin, spread = 16, np.ptp(place, axis=0)
+    scale = min((width - 2 * margin) / max(spread[0], 1e-9), (height - 2 * margin) / max(spread[1], 1e-9), 60)
+    dots = (place - place.min(axis=0) - spread / 2) * scale + np.array([width / 2, height / 2])
+    parts = [
+        f'<line x1="{dots[i][0]:.1f}" y1="{dots[i][1]:.1f}" x2="{dots[j][0]:.1f}" y2="{dots[j][1]:.1f}" '
+        f'stroke="{_edge_hex(value)}" stroke-width="{0.8 + 3 * value:.1f}"/>'
+        for i, j, value in picture.edges
+    ]
+    for slot, (node, (x, y), value) in enumerate(zip(picture.nodes, dots, picture.values, strict=True)):
+        ring = slot == picture.ringed
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" fill="{_hex(value)}" '
+            f'stroke="{"currentColor" if ring else "#7a8794"}" stroke-width="{3 if ring else 1}">'
+            f"<title>node {node}: {value:.3f}</title></circle>"
+            f'<text x="{x:.1f}" y="{y + 3:.1f}" font-size="8" text-anchor="middle" fill="{_ink(value)}">{node}</text>'
+        )
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">{"".join(parts)}</svg>'
+
+
+def _ink(value: float) -> str:
+    """Gives the colour of a label that can be read on the colour of ``value``."""
+    return "white" if value > 0.55 else "#1f2933"
+
+
+def _hex(value: float) -> str:
+    """Gives the colour of a probability."""
+    share = min(max(float(value), 0.0), 1.0)
+    mixed = (round(a + (b - a) * share) for a, b in zip(_IMPROBABLE, _CERTAIN, strict=True))
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+
+
+def _edge_hex(value: float) -> str:
+    """Gives the colour of an edge: grey where it is improbable, as it must show on white."""
+    return "#c3ccd5" if value <= 0 else _hex(0.25 + 0.75 * value)
+
+
+def layout(num_nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
+    """Places nodes so that distances on paper are those in the graph (stress majorisation), shape ``[n, 2]``."""
+    if num_nodes == 1:
+        return np.zeros((1, 2))
+    ends = np.array(edges, dtype=int).reshape(-1, 2).T
+    matrix = coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(num_nodes, num_nodes)).tocsr()
+    distance = shortest_path(matrix, directed=False, unweighted=True)
+    far = distance[np.isfinite(distance)].max() + 1
+    distance[~np.isfinite(distance)] = far
+    np.fill_diagonal(distance, 1.0)
+    weight = distance**-2.0
+    np.fill_diagonal(weight, 0.0)
+    inverse = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight)
+    angle = 2 * np.pi * np.arange(num_nodes) / num_nodes
+    # A circle that is not quite one: on a perfect circle, symmetric graphs stay folded onto themselves.
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (1 + 0.1 * np.cos(3.7 * angle + 1))[:, None] * far / 2
+    for _ in range(150):
+        apart = np.linalg.norm(place[:, None] - place[None], axis=2)
+        np.fill_diagonal(apart, 1.0)
+        ratio = weight * distance / np.maximum(apart, 1e-9)
+        place = inverse @ (np.diag(ratio.sum(axis=1)) - ratio) @ place
+    return place
