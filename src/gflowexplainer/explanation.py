@@ -18,6 +18,7 @@ from gflowexplainer.certificate import Certificate, PendingCertificate
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.persistence import read_checkpoint, write_checkpoint
 from gflowexplainer.picture import Picture, draw, svg
+from gflowexplainer.rewards.model import read_output
 
 if TYPE_CHECKING:
     import networkx
@@ -135,6 +136,53 @@ class SubgraphExplanation(Explanation):
     def certificate(self) -> Certificate:
         """The exact distance to the target distribution, or why it was not computed; computed when first asked for."""
         return self._known.certificate.get()
+
+    @property
+    def known_certificate(self) -> Certificate:
+        """The certificate if it has been asked for before, else one that says that it has not; computes nothing."""
+        return self._known.certificate.known
+
+    @property
+    def weighting(self) -> str:
+        """``"policy"``: a probability is how often a subgraph was sampled; ``"reward"``: re-weighted by reward."""
+        return self._known.weighting
+
+    @property
+    def num_samples(self) -> int:
+        """How many subgraphs were sampled."""
+        return self._known.num_samples
+
+    @property
+    def whole_prediction(self) -> tuple[float, ...] | None:
+        """What the model predicts on the whole graph: class probabilities, or values for regression.
+
+        ``None`` where the explanation does not hold the model's output or does not know how to read it.
+        """
+        config = self._store.__dict__.get("_model_config")
+        if "prediction" not in self or config is None:
+            return None
+        row = self._row(self.prediction)
+        row = row.reshape(1, -1).detach().double()
+        return tuple(read_output(row, config.mode.value, config.return_type.value)[0].tolist())
+
+    @property
+    def held_class(self) -> int | None:
+        """The class whose probability the subgraphs hold; ``None`` for regression or where it is not known."""
+        if "target" not in self or self.target.is_floating_point():
+            return None
+        return int(self._row(self.target))
+
+    def _row(self, values: Tensor) -> Tensor:
+        """Picks the row of the explained node or graph."""
+        return values[0 if values.size(0) == 1 or self._known.node is None else self._known.node]
+
+    def node_probability(self) -> np.ndarray:
+        """Gives the probability that each node lies in a sampled subgraph, shape ``[N]``."""
+        return self._node_values()
+
+    def edge_probability(self, nodes: Iterable[int]) -> dict[tuple[int, int], float]:
+        """Gives each pair of joined nodes among ``nodes``, smaller id first, the probability that both are inside."""
+        return self._edge_values(nodes)
 
     def _apply_masks(self, node_mask: Tensor | None = None, edge_mask: Tensor | None = None) -> Explanation:
         """Cuts the graph, as PyG does. Nodes get new ids, so the subgraphs do not come along."""

@@ -311,24 +311,29 @@ class Predictor:
 
     def read(self, output: Tensor) -> Tensor:
         """Turns what the model returns ``[Q, C]`` into probabilities, or values for regression."""
-        if self.mode == "regression":
-            return output
-        if self.mode == "binary_classification":
-            if output.size(1) != 1:
-                raise ModelError(
-                    f"A binary classifier must return one column (got {output.size(1)}). "
-                    "Use mode='multiclass_classification'."
-                )
-            positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[self.return_type]()
-            return torch.cat([1 - positive, positive], dim=1)
-        if output.size(1) == 1:
+        return read_output(output, self.mode, self.return_type)
+
+
+def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
+    """Turns what a model of PyG's ``mode`` and ``return_type`` returns ``[Q, C]`` into probabilities, or values."""
+    if mode == "regression":
+        return output
+    if mode == "binary_classification":
+        if output.size(1) != 1:
             raise ModelError(
-                "A multiclass classifier must return at least two columns (got 1). "
-                "Use mode='binary_classification' or 'regression'."
+                f"A binary classifier must return one column (got {output.size(1)}). "
+                "Use mode='multiclass_classification'."
             )
-        if self.return_type == "raw":
-            return output.softmax(dim=1)
-        return output.exp() if self.return_type == "log_probs" else output
+        positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[return_type]()
+        return torch.cat([1 - positive, positive], dim=1)
+    if output.size(1) == 1:
+        raise ModelError(
+            "A multiclass classifier must return at least two columns (got 1). "
+            "Use mode='binary_classification' or 'regression'."
+        )
+    if return_type == "raw":
+        return output.softmax(dim=1)
+    return output.exp() if return_type == "log_probs" else output
 
 
 def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:

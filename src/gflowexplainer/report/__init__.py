@@ -1,0 +1,8 @@
+"""Reports: one offline HTML file, and static figures of the same for papers."""
+
+from gflowexplainer.report.content import Case, Report
+from gflowexplainer.report.figures import write_figures
+from gflowexplainer.report.molecules import smiles_of
+from gflowexplainer.report.page import write_report
+
+__all__ = ["Case", "Report", "smiles_of", "write_figures", "write_report"]

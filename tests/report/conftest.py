@@ -1,0 +1,63 @@
+"""Explanations worked out by hand, to build reports of."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.explain import ModelConfig
+
+from gflowexplainer import SubgraphExplanation
+from gflowexplainer.certificate import Certificate, PendingCertificate
+from gflowexplainer.explanation import Answer, RankedSubgraph
+from gflowexplainer.report import Case
+from gflowexplainer.testing import house
+
+Ranked = list[tuple[tuple[int, ...], float]]
+HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><b>&'\"{{ 7*7 }}"
+
+
+def explain_by_hand(
+    graph: Data, ranked: Ranked, node: int | None, *, mode: str = "multiclass_classification"
+) -> SubgraphExplanation:
+    """Makes an explanation whose subgraphs have the given probabilities; the masks follow from them."""
+    regression = mode == "regression"
+    only, without = ((1.5,), (-0.5,)) if regression else ((0.2, 0.8), (0.6, 0.4))
+    subgraphs = tuple(RankedSubgraph(nodes, p, 0.9 * p, only, without) for nodes, p in ranked)
+    members = torch.zeros(len(ranked), graph.num_nodes)
+    for row, (nodes, _) in zip(members, ranked, strict=True):
+        row[list(nodes)] = 1
+    weight = torch.tensor([p for _, p in ranked])
+    source, target = graph.edge_index
+    fields: dict[str, Any] = {
+        "node_mask": (weight @ members)[:, None],
+        "edge_mask": weight @ (members[:, source] * members[:, target]),
+    }
+    rows = 1 if node is None else graph.num_nodes
+    if regression:
+        fields |= {"prediction": torch.full((rows, 1), 2.25), "target": torch.full((rows, 1), 2.25)}
+    else:
+        fields |= {"prediction": torch.tensor([[0.1, 0.9]]).log().repeat(rows, 1)}
+        fields |= {"target": torch.ones(rows, dtype=torch.long)}
+    answer = Answer(subgraphs, node, "policy", 16, 12.5, PendingCertificate(lambda: Certificate(0.1, 0.2, 0.05, 12)))
+    explanation = SubgraphExplanation.of(answer, x=graph.x, edge_index=graph.edge_index, **fields)
+    explanation._model_config = ModelConfig(mode, "graph" if node is None else "node", "raw")
+    return explanation
+
+
+def joins(explanation: SubgraphExplanation, *pairs: tuple[int, int]) -> Tensor:
+    """Marks some edges in both directions, bool ``[E]``."""
+    wanted = {frozenset(pair) for pair in pairs}
+    return torch.tensor([frozenset(pair) in wanted for pair in explanation.edge_index.t().tolist()])
+
+
+@pytest.fixture
+def house_case() -> Callable[..., Case]:
+    """A house of which {4, 0, 1} has probability 0.75 and {4, 0} 0.25; node 4 is explained."""
+
+    def make(name: str = "node 4", **fields: Any) -> Case:
+        return Case(name, explain_by_hand(house(), [((4, 0, 1), 0.75), ((4, 0), 0.25)], 4), **fields)
+
+    return make

@@ -1,0 +1,187 @@
+import json
+import math
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+import torch
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.evaluation.tables import Table
+from gflowexplainer.report import Case, Report, write_report
+from gflowexplainer.report.page import embedded_json, render
+from gflowexplainer.testing import graph_of, path
+
+from .conftest import HOSTILE, explain_by_hand, joins
+
+
+class Reader(HTMLParser):
+    """Lists the elements of a page, and what stands in its scripts."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.scripts, self._inside = [], [], False
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._inside = tag == "script"
+        if self._inside:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._inside = False
+
+    def handle_data(self, data):
+        if self._inside:
+            self.scripts[-1] += data
+
+    @property
+    def data(self):
+        return json.loads(self.scripts[0])["cases"]
+
+
+def test_one_file_that_needs_nothing(house_case, tmp_path):
+    written = write_report(Report("One", [house_case()]), tmp_path / "new" / "report.html")
+    assert written == tmp_path / "new" / "report.html"
+    assert [file.name for file in written.parent.iterdir()] == ["report.html"]
+    page = Reader(written.read_text(encoding="utf-8"))
+    assert not [a for _, a in page.elements if "src" in a or "href" in a or "style" in a]
+    assert not [name for _, a in page.elements for name in a if name.startswith("on")]
+    policy = next(a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a)
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", written.read_text(encoding="utf-8"))
+
+
+def test_what_is_drawn(house_case):
+    case = house_case(classes=["roof", "wall"], note="a remark")
+    case = house_case(truth=joins(case.explanation, (0, 4)), classes=["roof", "wall"], note="a remark")
+    (scene,) = Reader(render(Report("One", [case]))).data
+    assert scene["whole"] == [0.1, 0.9]
+    assert scene["held"] == 1
+    assert scene["subgraphs"][0]["text"] == "4, 0, 1"
+    assert [s["p"] for s in scene["subgraphs"]] == [0.75, 0.25]
+    assert scene["subgraphs"][0]["only"] == [0.2, 0.8]
+    assert [scene["ids"][end] for end in scene["ends"][scene["truth"][0]]] in ([0, 4], [4, 0])
+    assert scene["found"] == [1, 1]
+    width, height, radius = scene["size"]
+    assert all(radius <= x <= width - radius for x in scene["x"])
+    assert all(radius <= y <= height - radius for y in scene["y"])
+
+
+def test_no_text_becomes_code(house_case):
+    n = 5
+    case = house_case(
+        HOSTILE,
+        labels=[HOSTILE] * n,
+        classes=[HOSTILE, HOSTILE],
+        note=HOSTILE,
+        others={HOSTILE: torch.rand(12)},
+        smiles=HOSTILE,
+    )
+    plain = house_case("plain", words=["a"] * n, others={"x": torch.rand(12)}, note="n", classes=["a", "b"])
+    table = Table(HOSTILE, (HOSTILE, "b"), ((HOSTILE, HOSTILE),))
+    hostile = Report(
+        HOSTILE, [case], [{HOSTILE: 1.0}, {HOSTILE: 2.0}], {HOSTILE: HOSTILE}, {"v": HOSTILE}, [table], HOSTILE
+    )
+    harmless = Report(
+        "t", [plain], [{"c": 1.0}, {"c": 2.0}], {"a": "b"}, {"v": "w"}, [Table("t", ("a", "b"), (("a", "b"),))], "c"
+    )
+    one, other = Reader(render(hostile)), Reader(render(harmless))
+    assert [tag for tag, _ in one.elements] == [tag for tag, _ in other.elements]
+    assert len(one.scripts) == 2
+    assert one.scripts[1] == other.scripts[1]
+    assert one.data[0]["name"] == one.data[0]["labels"][0] == one.data[0]["classes"][1] == HOSTILE
+    assert "49" not in one.data[0]["name"]
+
+
+def test_json_cannot_leave_its_element():
+    text = embedded_json({"a": "</script><!--<script>&amp;\u2028"})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text)["a"] == "</script><!--<script>&amp;\u2028"
+
+
+def test_lone_surrogates_do_no_harm(house_case, tmp_path):
+    written = write_report(Report("\ud800", [house_case("\udc00", note="\ud800")]), tmp_path / "r.html")
+    written.read_text(encoding="utf-8")
+
+
+def test_numbers_that_json_does_not_know(house_case):
+    case = house_case()
+    case.explanation.prediction = torch.full((5, 2), math.nan)
+    (scene,) = Reader(render(Report("nan", [case]))).data
+    assert scene["whole"] == [None, None]
+
+
+def test_regression():
+    explanation = explain_by_hand(path(4), [((0, 1), 1.0)], None, mode="regression")
+    html = render(Report("values", [Case("graph 0", explanation)]))
+    (scene,) = Reader(html).data
+    assert (scene["whole"], scene["held"], scene["subgraphs"][0]["only"]) == ([2.25], None, [1.5])
+    assert "2.250" in html
+    assert "value" in html
+
+
+def test_without_edges_and_without_masks(house_case):
+    lone = Case("lone", explain_by_hand(graph_of([], 1), [((0,), 1.0)], None), truth=torch.zeros(0).bool())
+    bare = house_case("bare")
+    del bare.explanation.node_mask, bare.explanation.edge_mask, bare.explanation.prediction, bare.explanation.target
+    first, second = Reader(render(Report("odd", [lone, bare]))).data
+    assert first["ends"] == []
+    assert second["whole"] is None
+    assert max(second["p"]) == 1
+
+
+def test_many_cases_stay_small(tmp_path):
+    graph = path(200)
+    explanation = explain_by_hand(graph, [(tuple(range(100, 108)), 0.5), (tuple(range(100, 106)), 0.5)], 100)
+    scores = torch.rand(graph.edge_index.size(1))
+    cases = [Case(f"case {i}", explanation, truth=scores > 0.5, others={"peer": scores}) for i in range(500)]
+    written = write_report(Report("many", cases), tmp_path / "many.html")
+    assert written.stat().st_size < 2_000_000
+    html = written.read_text(encoding="utf-8")
+    assert html.count("<tr data-case=") == 500
+    assert "500 instances" in html
+
+
+def test_settings_and_tables_are_shown(house_case):
+    report = Report(
+        "all",
+        [house_case()],
+        settings={"reward": {"beta": 20.0}, "sizes": [1, 2]},
+        environment={"torch": "2.0"},
+        tables=[Table("Scores", ("name", "AUC"), (("mine", "0.9"),))],
+        command="gflowexplainer demo",
+    )
+    html = render(report)
+    for text in ("reward.beta", "20.0", "1, 2", "torch", "Scores", "AUC", "mine", "gflowexplainer demo", "How to read"):
+        assert text in html
+
+
+def test_the_same_report_twice(house_case):
+    assert render(Report("r", [house_case()])) == render(Report("r", [house_case()]))
+
+
+def test_an_old_report_stays_until_the_new_one_is_whole(house_case, tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+    target.write_text("old")
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(ConfigError, match="No space left"):
+        write_report(Report("r", [house_case()]), target)
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_no_certificate_is_computed_for_a_report(house_case):
+    case = house_case()
+    assert "not been asked" in Reader(render(Report("r", [case]))).data[0]["facts"][1]
+    assert case.explanation.certificate.distance == 0.1
+    assert "distance 0.100" in Reader(render(Report("r", [case]))).data[0]["facts"][1]
+
+
+def test_assets_travel_with_the_package():
+    names = {entry.name for entry in (files("gflowexplainer.report") / "assets").iterdir()}
+    assert {"page.html", "page.css", "page.js", "drawing.js", "case.js"} <= names

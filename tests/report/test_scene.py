@@ -1,0 +1,111 @@
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+from gflowexplainer.report import Case
+from gflowexplainer.report.scene import BUDGET, Scene, node_limit
+from gflowexplainer.testing import graph_of, path, star
+
+from .conftest import explain_by_hand, joins
+
+
+def scene_values(scene):
+    pairs = [tuple(sorted(scene.nodes[end].tolist())) for end in scene.ends]
+    return dict(zip(pairs, scene.edge_values.tolist(), strict=True))
+
+
+def test_values_are_those_of_the_explanation(house_case):
+    scene = Scene.of(house_case())
+    assert scene.kind == "graph"
+    assert sorted(scene.nodes.tolist()) == [0, 1, 2, 3, 4]
+    assert dict(zip(scene.nodes.tolist(), scene.values.tolist(), strict=True)) == {4: 1, 0: 1, 1: 0.75, 2: 0, 3: 0}
+    assert scene_values(scene) == {(0, 4): 1, (0, 1): 0.75, (1, 4): 0.75, (1, 2): 0, (2, 3): 0, (0, 3): 0}
+    assert scene.nodes[scene.ringed] == 4
+    assert scene.notes == []
+    assert np.all(np.diff(scene.edge_values) >= 0)
+
+
+def test_truth_and_others_stand_at_their_edges(house_case):
+    case = house_case()
+    truth = joins(case.explanation, (0, 4), (2, 3))
+    scores = torch.arange(12.0) - 2
+    # Only one direction is marked: it counts for both.
+    truth &= case.explanation.edge_index[0] < case.explanation.edge_index[1]
+    scene = Scene.of(house_case(truth=truth, others={"peer": scores}))
+    pairs = [tuple(sorted(scene.nodes[end].tolist())) for end in scene.ends]
+    assert {pair for pair, marked in zip(pairs, scene.truth, strict=True) if marked} == {(0, 4), (2, 3)}
+    assert set(scene.nodes[scene.truth_nodes].tolist()) == {0, 2, 3, 4}
+    for pair, value in zip(pairs, scene.others["peer"], strict=True):
+        best = max(float(s) for s, e in zip(scores, case.explanation.edge_index.t().tolist(), strict=True)
+                   if tuple(sorted(e)) == pair)  # fmt: skip
+        assert value == pytest.approx((best + 2) / 11)
+    assert scene.node_scores("peer").max() == 1
+    # {0, 4} is among the two most probable edges; {2, 3} is not.
+    assert scene.found == (1, 2)
+
+
+def test_an_explainer_may_be_called_truth(house_case):
+    truth = joins(house_case().explanation, (0, 4))
+    scene = Scene.of(house_case(truth=truth, others={"truth": torch.ones(12)}))
+    assert scene.truth.sum() == 1
+    assert scene.others["truth"].tolist() == [1] * 6
+
+
+def test_scores_that_are_not_finite_are_said(house_case):
+    scores = torch.ones(12)
+    scores[3] = torch.nan
+    scene = Scene.of(house_case(others={"peer": scores}))
+    assert np.isfinite(scene.others["peer"]).all()
+    assert "1 scores of peer are not finite" in scene.notes[0]
+
+
+def test_only_the_neighbourhood_of_the_explained_node_is_drawn():
+    graph = path(50)
+    explanation = explain_by_hand(graph, [((20, 21, 22, 23), 1.0)], 20)
+    scene = Scene.of(Case("far", explanation))
+    near = nx.single_source_shortest_path_length(nx.path_graph(50), 20, cutoff=3)
+    assert set(scene.nodes.tolist()) == set(near)
+    assert "7 of the graph's 50 nodes: those within 3 steps of node 20" in scene.notes[0]
+
+
+def test_large_graphs_are_cut_and_say_so():
+    graph = star(500)
+    for node in (7, None):
+        scene = Scene.of(Case("hub", explain_by_hand(graph, [((7, 0, 9), 0.5), ((7, 0), 0.5)], node)), 40)
+        assert len(scene.nodes) == 40
+        assert {0, 7, 9} <= set(scene.nodes.tolist())
+        assert "40 of the graph's 501 nodes: the most probable" in scene.notes[0]
+        assert (scene.ringed is None) == (node is None)
+
+
+def test_a_report_of_many_cases_draws_fewer_nodes_of_each():
+    assert node_limit(1) == 300
+    assert node_limit(100) == BUDGET // 100
+    assert node_limit(5000) == 60
+
+
+def test_no_edges_and_lone_nodes():
+    for size in (1, 3):
+        graph = graph_of([], size)
+        scene = Scene.of(Case("lone", explain_by_hand(graph, [((0,), 1.0)], None), truth=torch.zeros(0).bool()))
+        assert len(scene.nodes) == size
+        assert scene.ends.shape == (0, 2)
+        assert np.isfinite(scene.place).all()
+        assert scene.found == (0, 0)
+
+
+def test_words_stay_in_order(house_case):
+    scene = Scene.of(house_case(words=list("vwxyz")))
+    assert scene.kind == "sentence"
+    assert scene.labels == scene.names == list("vwxyz")
+
+
+def test_a_drawing_is_the_same_every_time(house_case):
+    assert np.array_equal(Scene.of(house_case()).place, Scene.of(house_case()).place)
+
+
+def test_ties_of_found_edges_are_drawn_fairly():
+    # All four edges of a star are equally probable; two are true: half of two places.
+    explanation = explain_by_hand(star(4), [((0, 1, 2, 3, 4), 1.0)], 0)
+    assert Scene.of(Case("tie", explanation, truth=joins(explanation, (0, 1), (0, 2)))).found == (1, 2)
