@@ -73,3 +73,18 @@ def symmetric(edge_index: Tensor, marks: Tensor) -> Tensor:
     low, high = edge_index.min(dim=0).values, edge_index.max(dim=0).values
     pair = low * size + high
     return torch.isin(pair, pair[marks])
+
+
+def own_motif(graph: Data, node: int | None) -> Tensor | None:
+    """Marks the edges of the motif that ``node``, or the whole graph if ``None``, belongs to.
+
+    Returns:
+        Marks, shape ``[E]``; ``None`` where no motif is known.
+    """
+    if "edge_motif" not in graph:
+        return None
+    marks = graph.edge_motif.bool().cpu()
+    if node is not None:
+        motif_id = graph.motif_id.cpu()
+        marks = marks & (motif_id[graph.edge_index.cpu()] == motif_id[node]).all(dim=0) & (motif_id[node] >= 0)
+    return marks if bool(marks.any()) else None

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import SimpleConv
 from typer.testing import CliRunner
 
-from gflowexplainer.cli import app
+from gflowexplainer.cli.application import app
 from gflowexplainer.datasets import Benchmark
 from gflowexplainer.errors import DatasetError
 from gflowexplainer.evaluation import Loaded, Problem

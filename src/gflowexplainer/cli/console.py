@@ -1,0 +1,73 @@
+"""What the command line says and where: results on standard output, the rest on standard error, never a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from gflowexplainer.errors import ConfigError, GFlowExplainerError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gflowexplainer.evaluation.tables import Table
+
+PROBLEM, USAGE, INTERRUPTED = 1, 2, 130
+"""Exit codes: something went wrong; something was asked for that does not exist; Ctrl-C."""
+
+
+@contextmanager
+def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
+    """Turns a mistake of the user into one line on standard error and an exit code.
+
+    Args:
+        resumable: Whether the same command goes on where it was interrupted; then Ctrl-C says which one that is.
+    """
+    try:
+        yield
+    except GFlowExplainerError as error:
+        fail(str(error), USAGE if isinstance(error, ConfigError) else PROBLEM)
+    except MemoryError:
+        fail("There is not enough memory. Explain fewer instances at once, or lower --max-nodes.", PROBLEM)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        fail("The GPU has not enough memory. Use --device cpu, or explain fewer instances at once.", PROBLEM)
+    except KeyboardInterrupt:
+        if not resumable:
+            fail("interrupted.", INTERRUPTED)
+        from gflowexplainer.evaluation.record import command_line
+
+        fail(f"interrupted. What was done is kept; the same command goes on:\n  {command_line()}", INTERRUPTED)
+
+
+def fail(message: str, code: int) -> None:
+    """Says what is wrong and ends the command."""
+    typer.echo(f"gflowexplainer: {message}", err=True)
+    raise typer.Exit(code)
+
+
+def teller(quiet: bool) -> Callable[[str], None]:
+    """Gives what tells of progress, one line each, on standard error; nothing if ``quiet``."""
+    return (lambda line: None) if quiet else (lambda line: typer.echo(line, err=True))
+
+
+def shows_bars(quiet: bool) -> bool:
+    """Whether to draw progress bars: only for a person who looks on."""
+    return not quiet and sys.stderr.isatty()
+
+
+def print_table(table: Table) -> None:
+    """Prints a table on standard output."""
+    console().print(table.to_rich())
+
+
+def console() -> Console:
+    """Makes a console on standard output that does not squeeze tables when it writes to a file."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160)

@@ -1,0 +1,159 @@
+"""``doctor``: says whether everything is there that the package needs, and what the rest would be good for."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import typer
+
+from gflowexplainer.cli import options
+from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table
+from gflowexplainer.version import __version__
+
+ESSENTIAL = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "tqdm")
+EXTRAS = {
+    "scikit-learn": ("evaluation: metrics", "pip install 'gflowexplainer[evaluation]'"),
+    "matplotlib": ("figures, explanation.draw", "pip install 'gflowexplainer[figures]'"),
+    "networkx": ("explanation.to_networkx", "pip install 'gflowexplainer[figures]'"),
+    "jinja2": ("the HTML report", "pip install jinja2"),
+    "rdkit": ("molecules: --smiles, drawings", "pip install rdkit"),
+}
+OK, MISSING, BROKEN = "ok", "missing", "broken"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: Its name.
+        state: ``"ok"``, ``"missing"`` (something optional) or ``"broken"`` (something essential).
+        detail: What was found, and what to do about it.
+    """
+
+    what: str
+    state: str
+    detail: str
+
+
+def doctor(as_json: options.Json = False) -> None:
+    """Checks the installation and explains a toy graph. Ends with exit code 1 if something essential is broken.
+
+    To copy:
+
+      gflowexplainer doctor
+      gflowexplainer doctor --json
+    """
+    with one_line_errors():
+        found = findings()
+        if as_json:
+            from gflowexplainer.evaluation.record import dumps
+
+            typer.echo(dumps([asdict(finding) for finding in found], indent=1))
+        else:
+            from gflowexplainer.evaluation.tables import Table
+
+            rows = tuple((finding.what, finding.state, finding.detail) for finding in found)
+            print_table(Table(f"GFlowExplainer {__version__}", ("what", "state", "found"), rows))
+        if any(finding.state == BROKEN for finding in found):
+            raise typer.Exit(PROBLEM)
+
+
+def findings() -> list[Finding]:
+    """Looks at everything; a check that fails in an unexpected way is a finding too."""
+    checks: list[tuple[str, Callable[[], list[Finding]]]] = [
+        ("python", _python),
+        ("packages", _packages),
+        ("extras", _extras),
+        ("GPU", _gpu),
+        ("data", _data),
+        ("cache", _cache),
+        ("self-test", _self_test),
+    ]
+    found: list[Finding] = []
+    for name, check in checks:
+        try:
+            found += check()
+        except Exception as error:
+            found.append(Finding(name, BROKEN, f"{type(error).__name__}: {' '.join(str(error).split())}"))
+    return found
+
+
+def _python() -> list[Finding]:
+    fine = sys.version_info >= (3, 10)
+    return [Finding("python", OK if fine else BROKEN, platform.python_version() + ("" if fine else ": use 3.10 on"))]
+
+
+def _packages() -> list[Finding]:
+    found = []
+    for name in ESSENTIAL:
+        try:
+            found.append(Finding(name, OK, version(name)))
+        except PackageNotFoundError:
+            found.append(Finding(name, BROKEN, f"not installed: pip install {name}"))
+    return found
+
+
+def _extras() -> list[Finding]:
+    found = []
+    for name, (purpose, way) in EXTRAS.items():
+        try:
+            found.append(Finding(name, OK, f"{version(name)} ({purpose})"))
+        except PackageNotFoundError:
+            found.append(Finding(name, MISSING, f"for {purpose}: {way}"))
+    return found
+
+
+def _gpu() -> list[Finding]:
+    import torch
+
+    if torch.cuda.is_available():
+        return [Finding("GPU", OK, f"{torch.cuda.get_device_name(0)} (use it with --device cuda)")]
+    return [Finding("GPU", MISSING, "none that torch can use; everything runs on the CPU")]
+
+
+def _data() -> list[Finding]:
+    from gflowexplainer.datasets.reference import CHECKSUMS, VARIABLE, reference_folder
+
+    folder = reference_folder()
+    if folder is None:
+        advice = f"no published data; generated data work without. Name a folder in {VARIABLE}"
+        return [Finding("data", MISSING, advice)]
+    there = sum((folder / file).is_file() for file in CHECKSUMS)
+    return [Finding("data", OK, f"{folder}: {there} of {len(CHECKSUMS)} published files")]
+
+
+def _cache() -> list[Finding]:
+    from gflowexplainer.datasets.loading import _cache as cache_folder
+
+    folder = cache_folder()
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if os.access(nearest, os.W_OK):
+        return [Finding("cache", OK, f"{folder} can be written")]
+    return [Finding("cache", MISSING, f"{folder} cannot be written, so nothing can be downloaded to it")]
+
+
+def _self_test() -> list[Finding]:
+    """Explains a node of a house on a toy model, with few updates, and stores the answer."""
+    from gflowexplainer.explainer import GFlowExplainer
+    from gflowexplainer.explanation import SubgraphExplanation
+    from gflowexplainer.testing import NodeModel, house
+
+    algorithm = GFlowExplainer(max_nodes=3, epochs=20, seed=0)
+    (explanation,) = algorithm.explain(NodeModel(), house(), [0], progress=False)
+    distance = explanation.certificate.distance
+    if distance is None or not 0 <= distance < 0.5:
+        return [Finding("self-test", BROKEN, f"the explanation is {distance} off its target; please report this")]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "explanation.safetensors"
+        explanation.save(path)
+        if SubgraphExplanation.load(path).subgraphs != explanation.subgraphs:
+            return [Finding("self-test", BROKEN, "a stored explanation is not read back as it was")]
+    return [Finding("self-test", OK, f"explained a toy graph; exact distance to the target {distance:.3f}")]

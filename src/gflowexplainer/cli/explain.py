@@ -1,0 +1,192 @@
+"""``explain``: explains predictions of a model and writes a report about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gflowexplainer.cli import options
+from gflowexplainer.cli.console import one_line_errors, print_table, shows_bars, teller
+from gflowexplainer.cli.running import begin_run, subject_words, train
+
+if TYPE_CHECKING:
+    from gflowexplainer.cli.asking import Asked
+    from gflowexplainer.explainer import GFlowExplainer
+    from gflowexplainer.runs import Run
+
+AT_ONCE = 64
+"""Instances that a fitted explainer answers between two looks at the disk."""
+
+
+def explain(
+    context: typer.Context,
+    model: options.Model = None,
+    weights: options.Weights = None,
+    mode: options.Mode = None,
+    task_level: options.TaskLevel = None,
+    return_type: options.ReturnType = None,
+    num_hops: options.NumHops = None,
+    data: options.Data = None,
+    smiles: options.Smiles = None,
+    smiles_column: options.SmilesColumn = "smiles",
+    atoms: options.Atoms = None,
+    dataset: options.Dataset = None,
+    gnn: options.Gnn = None,
+    index: options.Index = None,
+    everything: options.Everything = False,
+    target: options.Target = None,
+    explainer: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a fitted explainer; its settings count.", rich_help_panel="How"),
+    ] = None,
+    together: Annotated[
+        bool,
+        typer.Option(
+            "--fit",
+            help="Fit one flow network to all asked instances first, so that they learn from one another; otherwise "
+            "each gets a short training of its own.",
+            rich_help_panel="How",
+        ),
+    ] = False,
+    preset: options.Preset = None,
+    max_nodes: options.MaxNodes = None,
+    setting: options.Setting = None,
+    num_samples: Annotated[
+        int | None, typer.Option(min=1, help="Subgraphs to sample for each. (default: 64)", rich_help_panel="How")
+    ] = None,
+    weighting: Annotated[
+        str | None,
+        typer.Option(
+            help="'policy': as often as sampled. 'reward': weighed by reward. (default: policy)", rich_help_panel="How"
+        ),
+    ] = None,
+    certificate: Annotated[
+        bool,
+        typer.Option("--certificate", help="Measure the exact distance to the target.", rich_help_panel="How"),
+    ] = False,
+    seed: options.Seed = None,
+    device: options.Device = "cpu",
+    out: options.Out = None,
+    report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel="Output")] = True,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="Write PNG and SVG figures too.", rich_help_panel="Output")
+    ] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    r"""Explains predictions by connected subgraphs: prints them, stores them, writes a report.
+
+    To copy:
+
+      gflowexplainer explain --dataset tree-cycles --index 511,517
+      gflowexplainer explain --model my_models:build --weights gnn.pt \
+          --data graph.npz --index 3,14,15 --out runs/mine
+      gflowexplainer explain --explainer runs/fitted --model my_models:build \
+          --weights gnn.pt --data graphs.json --all --json
+      gflowexplainer explain --dataset mutagenicity --smiles molecules.csv \
+          --max-nodes 4
+
+    Graphs as JSON: "nodes" (names or number), "edges" (pairs), "features" (a list for each node), optional "undirected"
+    (true), "labels" (of nodes) or "label" (of the graph); many graphs are a list. From Python, write
+    gflowexplainer.sources.save_graphs("graphs.safetensors", data).
+    """
+    with one_line_errors(resumable=True):
+        from gflowexplainer.cli.asking import ask
+        from gflowexplainer.cli.results import summary, table
+        from gflowexplainer.evaluation.record import dumps
+
+        tell = teller(quiet)
+        algorithm = _algorithm(
+            explainer, together, preset, setting or [], max_nodes, seed, num_hops, num_samples, weighting
+        )
+        fitted = None if algorithm._fitted is None else algorithm._fitted.config
+        asked = ask(**subject_words(context), progress=shows_bars(quiet), fitted=fitted)
+        settings = algorithm.settings if together or explainer else algorithm.settings_alone
+        run = begin_run("explain", out, context, asked, settings.to_dict())
+        tell(f"Explaining {asked.sentence()}")
+        if together:
+            train(algorithm, asked, run.folder, quiet)
+        _explain(algorithm, asked, run, certificate, quiet)
+        cases = [run.case(asked.name(place)) for place in asked.index]
+        results = summary(run, cases)
+        shown = table(cases)
+        run.write_results(results, [shown])
+        if figures:
+            from gflowexplainer.report import write_figures
+
+            written = write_figures(run.report(cases=cases), run.folder / "figures")
+            tell(f"Figures: {run.folder / 'figures'} ({len(written)} files)")
+        if report:
+            write_run_report(run, cases)
+        if as_json:
+            typer.echo(dumps(results, indent=1))
+        else:
+            print_table(shown)
+            typer.echo(f"Report: {run.folder / 'report.html'}" if report else f"Run: {run.folder}")
+
+
+def write_run_report(run: Run, cases: Any = None, path: Path | None = None, title: str | None = None) -> Path:
+    """Writes the report of a run into its folder, or to ``path``."""
+    from gflowexplainer.report import write_report
+    from gflowexplainer.runs import REPORT
+
+    return write_report(run.report(cases=cases, title=title), run.folder / REPORT if path is None else path)
+
+
+def _algorithm(
+    folder: Path | None,
+    together: bool,
+    preset: str | None,
+    setting: list[str],
+    max_nodes: int | None,
+    seed: int | None,
+    num_hops: int | None,
+    num_samples: int | None,
+    weighting: str | None,
+) -> GFlowExplainer:
+    """Makes an explainer, or loads a fitted one, of which only the sampling can still be chosen."""
+    from gflowexplainer.cli.asking import explainer_of
+    from gflowexplainer.errors import ConfigError, one_of
+    from gflowexplainer.explainer import GFlowExplainer
+    from gflowexplainer.readings import WEIGHTINGS
+
+    if weighting is not None:
+        one_of("weighting", weighting, WEIGHTINGS)
+    if folder is None:
+        chosen = {"num_samples": num_samples, "weighting": weighting}
+        more = {name: value for name, value in chosen.items() if value is not None}
+        return explainer_of(preset=preset, setting=setting, max_nodes=max_nodes, seed=seed, num_hops=num_hops, **more)
+    said = {"--preset": preset, "--set": setting or None, "--max-nodes": max_nodes, "--seed": seed}
+    said |= {"--num-hops": num_hops, "--fit": together or None}
+    for name, value in said.items():
+        if value is not None:
+            raise ConfigError(f"'{name}' cannot change an explainer that is fitted. Leave it out, or --explainer.")
+    algorithm = GFlowExplainer.load(folder)
+    algorithm.num_samples = algorithm.num_samples if num_samples is None else num_samples
+    algorithm.weighting = algorithm.weighting if weighting is None else weighting
+    return algorithm
+
+
+def _explain(algorithm: GFlowExplainer, asked: Asked, run: Run, certificate: bool, quiet: bool) -> None:
+    """Explains what is not stored yet and stores each answer as it comes."""
+    from tqdm.auto import tqdm
+
+    missing = [place for place in asked.index if not run.has(asked.name(place))]
+    if len(missing) < len(asked.index):
+        teller(quiet)(f"{len(asked.index) - len(missing)} of {len(asked.index)} are stored already")
+    at_once = AT_ONCE if algorithm.is_fitted else 1
+    with tqdm(total=len(missing), disable=not shows_bars(quiet), desc="explain", leave=False) as bar:
+        for begin in range(0, len(missing), at_once):
+            places = missing[begin : begin + at_once]
+            found = algorithm.explain(
+                asked.model, asked.data, places, target=asked.target, progress=False, model_config=asked.config
+            )
+            for place, explanation in zip(places, found, strict=True):
+                if certificate:
+                    _ = explanation.certificate  # computed when asked for, and kept by the file only then
+                run.store(asked.case(place, explanation))
+                bar.update()
+            if not shows_bars(quiet):
+                teller(quiet)(f"explained {begin + len(places)} of {len(missing)}")

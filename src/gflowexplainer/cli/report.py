@@ -1,0 +1,83 @@
+"""``report``: writes the report of a run again, beside others if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gflowexplainer.cli import options
+from gflowexplainer.cli.console import one_line_errors, teller
+
+if TYPE_CHECKING:
+    from gflowexplainer.report import Case
+    from gflowexplainer.runs import Run
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of explain or demo.")],
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Another run of the same graphs to show beside it; may be repeated."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write it. (default: report.html in RUN)")] = None,
+    title: Annotated[str | None, typer.Option(help="What to write above it.")] = None,
+    figures: Annotated[bool, typer.Option("--figures", help="Write PNG and SVG figures too.")] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Builds report.html again from what a run has stored.
+
+    To copy:
+
+      gflowexplainer report runs/demo
+      gflowexplainer report runs/mine --compare runs/paper --out both.html
+    """
+    with one_line_errors():
+        from gflowexplainer.cli.explain import write_run_report
+        from gflowexplainer.errors import ConfigError
+        from gflowexplainer.runs import Run
+
+        shown = Run.open(run)
+        cases = shown.cases()
+        if not cases:
+            raise ConfigError(
+                f"The run '{run}' of '{shown.config['kind']}' holds no explanations to show. Reports are of runs of "
+                "explain and demo."
+            )
+        others = [Run.open(folder) for folder in compare or []]
+        beside = _beside(cases, others)
+        if others and not any(len(new.others) > len(old.others) for new, old in zip(beside, cases, strict=True)):
+            raise ConfigError(
+                f"No instance of '{run}' is explained in {', '.join(map(str, compare or []))} too, on the same graph. "
+                "Compare runs of the same instances."
+            )
+        if out is not None and out.is_dir():
+            raise ConfigError(f"'--out' names the folder '{out}'. Name a file, as {out / 'report.html'}.")
+        path = write_run_report(shown, beside, out, title)
+        if figures:
+            from gflowexplainer.report import write_figures
+
+            folder = path.parent / "figures"
+            write_figures(shown.report(cases=beside), folder)
+            teller(quiet)(f"Figures: {folder}")
+        typer.echo(str(path))
+
+
+def _beside(cases: Sequence[Case], runs: Sequence[Run]) -> list[Case]:
+    """Gives each case the edge probabilities that other runs found for the same instance of the same graph."""
+    import torch
+
+    found = list(cases)
+    for number, run in enumerate(runs):
+        taken = {name for case in found for name in case.others}
+        name = run.name if run.name not in taken else f"{run.name} ({number + 2})"
+        for place, case in enumerate(found):
+            if not run.has(case.name):
+                continue
+            other = run.case(case.name).explanation
+            if torch.equal(other.edge_index, case.explanation.edge_index):
+                found[place] = replace(case, others={**case.others, name: other.edge_mask})
+    return found

@@ -1,0 +1,60 @@
+"""From a question to a run: its folder, and the training in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gflowexplainer.cli.console import shows_bars, teller
+
+if TYPE_CHECKING:
+    from gflowexplainer.cli.asking import Asked
+    from gflowexplainer.explainer import GFlowExplainer
+    from gflowexplainer.runs import Run
+
+_SHOWING = ("context", "out", "as_json", "quiet", "report", "figures")
+_EXPLAINING = ("preset", "max_nodes", "setting", "num_hops", "explainer", "num_samples", "weighting", "certificate")
+"""Options of ``fit`` and ``explain`` that change what is shown, and those that say how to explain."""
+
+
+def train(algorithm: GFlowExplainer, asked: Asked, folder: Path, quiet: bool) -> None:
+    """Fits an explainer in a folder; a person sees a bar, a file gets a line now and then."""
+    tell, bars = teller(quiet), shows_bars(quiet)
+
+    def callback(trainer: Any, record: Any) -> None:
+        total = trainer.num_iterations
+        if not bars and (record["iteration"] + 1) * 10 // total > record["iteration"] * 10 // total:
+            tell(f"update {record['iteration'] + 1} of {total}: loss {record['loss']:.4g}")
+
+    algorithm.fit(
+        asked.model,
+        asked.data,
+        asked.index,
+        target=asked.target,
+        folder=folder,
+        progress=bars,
+        callback=callback,
+        model_config=asked.config,
+    )
+
+
+def subject_words(context: typer.Context) -> dict[str, Any]:
+    """Gives the options that say which model and which graphs."""
+    return {name: value for name, value in context.params.items() if name not in (*_EXPLAINING, *_SHOWING, "together")}
+
+
+def begin_run(kind: str, out: Path | None, context: typer.Context, asked: Asked, settings: dict[str, Any]) -> Run:
+    """Makes the folder of a run; without a name, each question gets one of its own."""
+    from gflowexplainer.evaluation.record import fingerprint
+    from gflowexplainer.runs import Run
+
+    question = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in context.params.items()
+        if name not in _SHOWING
+    }
+    question |= {"config": asked.config, "identity": asked.identity()}
+    folder = Path("runs") / f"{kind}-{fingerprint(question)[:8]}" if out is None else out
+    return Run.begin(folder, kind, question, settings=settings)

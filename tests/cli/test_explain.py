@@ -1,0 +1,225 @@
+import json
+
+import pytest
+import torch
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.explainer import GFlowExplainer
+from gflowexplainer.explanation import SubgraphExplanation
+from gflowexplainer.sources import load_graphs
+from gflowexplainer.testing import NodeModel
+
+NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")
+GRAPH = ("--model", "my_models:graph_model", "--weights", "graph.pt", "--data", "graphs.safetensors")
+QUICK = ("--set", "epochs=4", "--set", "num_contexts=4", "--max-nodes", "3", "--quiet")
+
+
+def test_explain_says_what_the_library_says(workspace, invoke):
+    result = invoke("explain", *NODE, "--index", "3,5", "--certificate", "--json", "--out", "run", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    found = json.loads(result.stdout)
+    assert found == json.loads((workspace / "run" / "results.json").read_text())
+    (graph,) = load_graphs("graph.safetensors")
+    algorithm = GFlowExplainer(max_nodes=3, epochs=4, num_contexts=4)
+    wanted = algorithm.explain(NodeModel(seed=1), graph, [3, 5], progress=False)
+    for entry, explanation in zip(found["instances"], wanted, strict=True):
+        assert entry["name"] == f"node {explanation.explained_node}"
+        assert [tuple(s["nodes"]) for s in entry["subgraphs"]] == [s.nodes for s in explanation.top(10)]
+        assert entry["certificate"]["distance"] == pytest.approx(explanation.certificate.distance)
+        assert entry["class"] == explanation.held_class
+        assert entry["prediction"] == pytest.approx(explanation.whole_prediction)
+    for name in ("config.json", "environment.json", "results.md", "results.tex", "report.html"):
+        assert (workspace / "run" / name).is_file()
+    stored = SubgraphExplanation.load("run/explanations/node-3.safetensors")
+    assert torch.equal(stored.edge_mask, wanted[0].edge_mask)
+
+
+def test_a_table_and_the_path_of_the_report(workspace, invoke):
+    result = invoke("explain", *GRAPH, "--all", "--figures", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "graph 2" in result.stdout
+    (run,) = (workspace / "runs").iterdir()
+    assert result.stdout.rstrip().endswith(f"Report: runs/{run.name}/report.html")
+    assert {path.suffix for path in (run / "figures").iterdir()} == {".png", ".svg"}
+
+
+def test_stored_explanations_are_not_computed_again(workspace, invoke, monkeypatch):
+    words = ("explain", *NODE, "--index", "3-5", "--no-report", "--out", "run", *QUICK[:-1])
+    first = invoke(*words)
+    assert first.exit_code == 0, first.output
+    (workspace / "run" / "explanations" / "node-4.safetensors").unlink()
+    asked = []
+    explain = GFlowExplainer.explain
+
+    def remember(self, model, data, index, **more):
+        asked.append(index)
+        return explain(self, model, data, index, **more)
+
+    monkeypatch.setattr(GFlowExplainer, "explain", remember)
+    again = invoke(*words)
+    assert asked == [[4]]
+    assert "2 of 3 are stored already" in again.stderr
+    assert again.stdout == first.stdout
+
+
+def test_other_weights_in_the_same_file_are_noticed(workspace, invoke):
+    words = ("explain", *NODE, "--index", "3", "--no-report", "--out", "run", *QUICK)
+    assert invoke(*words).exit_code == 0
+    torch.save(NodeModel(seed=9).state_dict(), "node.pt")
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert "another question (identity" in result.stderr
+
+
+def test_fit_then_explain_an_unseen_node_as_the_library_does(workspace, invoke):
+    fitted = invoke("fit", *NODE, "--index", "0-5", "--out", "fitted", *QUICK, "--json")
+    assert fitted.exit_code == 0, fitted.output
+    record = json.loads(fitted.stdout)
+    assert record["iterations"] == 4
+    assert len((workspace / "fitted" / "metrics.jsonl").read_text().splitlines()) == 4
+    words = ("explain", *NODE, "--index", "9", "--explainer", "fitted", "--num-samples", "16", "--weighting", "reward")
+    result = invoke(*words, "--json", "--quiet", "--no-report")
+    assert result.exit_code == 0, result.output
+    (entry,) = json.loads(result.stdout)["instances"]
+    assert entry["num_samples"] == 16
+    assert entry["weighting"] == "reward"
+    (graph,) = load_graphs("graph.safetensors")
+    algorithm = GFlowExplainer(max_nodes=3, epochs=4, num_contexts=4, num_samples=16, weighting="reward")
+    algorithm.fit(NodeModel(seed=1), graph, range(6), progress=False)
+    (wanted,) = algorithm.explain(NodeModel(seed=1), graph, [9], progress=False)
+    assert [tuple(s["nodes"]) for s in entry["subgraphs"]] == [s.nodes for s in wanted.top(10)]
+
+
+def test_explain_fits_together_and_shows_curves(workspace, invoke):
+    result = invoke("explain", *GRAPH, "--fit", "--out", "run", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert len((workspace / "run" / "metrics.jsonl").read_text().splitlines()) == 4
+    assert GFlowExplainer.load("run").is_fitted
+
+
+@pytest.mark.parametrize(("target", "classes"), [("2", [2, 2]), ("0,1", [0, 1]), ("labels", [2, 0])])
+def test_targets(workspace, invoke, target, classes):
+    words = (
+        "explain",
+        *NODE[:4],
+        "--data",
+        "graph.json",
+        "--index",
+        "2,0",
+        "--target",
+        target,
+        "--json",
+        "--no-report",
+    )
+    result = invoke(*words, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert [entry["class"] for entry in json.loads(result.stdout)["instances"]] == classes
+
+
+def test_names_of_nodes_are_shown_and_do_nothing(workspace, invoke):
+    result = invoke("explain", *NODE[:4], "--data", "graph.json", "--all", "--out", "run", *QUICK)
+    assert result.exit_code == 0, result.output
+    page = (workspace / "run" / "report.html").read_text()
+    assert "<script>alert(1)" not in page
+    assert "alert(1)" in page
+
+
+def test_regression_with_edge_features(workspace, invoke):
+    from gflowexplainer.sources import save_graphs
+    from gflowexplainer.testing import house
+
+    graph = house()
+    graph.edge_attr = torch.ones(graph.edge_index.size(1), 2)
+    save_graphs("edges.safetensors", [graph, graph])
+    words = ("--model", "my_models:edge_model", "--data", "edges.safetensors", "--mode", "regression")
+    result = invoke("explain", *words, "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert [entry["class"] for entry in json.loads(result.stdout)["instances"]] == [None, None]
+
+
+def test_molecules_for_a_model_of_the_users_own(workspace, invoke):
+    pytest.importorskip("rdkit")
+    (workspace / "molecules.csv").write_text("smiles\nCCO\nCC(=O)N\n")
+    words = ("--model", "my_models:graph_model", "--smiles", "molecules.csv", "--atoms", "C,N,O")
+    result = invoke("explain", *words, "--out", "run", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "2:O" in result.stdout or "0:C" in result.stdout
+    assert (workspace / "run" / "report.html").is_file()
+
+
+def test_the_published_gnn_of_a_dataset(invoke, workspace, published_data):
+    result = invoke("explain", "--dataset", "tree-cycles", "--index", "511", "--json", "--no-report", *QUICK)
+    assert result.exit_code == 0, result.output
+    (entry,) = json.loads(result.stdout)["instances"]
+    assert entry["subgraphs"][0]["nodes"][0] == 511
+
+
+def test_molecules_of_the_published_gnn_are_drawn_as_molecules(invoke, workspace, published_data):
+    pytest.importorskip("rdkit")
+    (workspace / "molecules.csv").write_text("id,smiles\n1,O=[N+]([O-])c1ccccc1\n")
+    own = invoke("explain", "--dataset", "mutagenicity", "--smiles", "molecules.csv", "--out", "own", *QUICK)
+    assert own.exit_code == 0, own.output
+    theirs = invoke("explain", "--dataset", "mutagenicity", "--index", "0", "--out", "theirs", *QUICK)
+    assert theirs.exit_code == 0, theirs.output
+    assert "mutagen" in theirs.stdout
+
+
+def test_a_report_again_and_beside_another_run(workspace, invoke):
+    words = ("explain", *NODE, "--index", "3,5", *QUICK)
+    assert invoke(*words, "--out", "one", "--no-report").exit_code == 0
+    assert invoke(*words, "--out", "two", "--seed", "1").exit_code == 0
+    result = invoke("report", "one", "--compare", "two", "--title", "Both", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip() == "one/report.html"
+    page = (workspace / "one" / "report.html").read_text()
+    assert "Both" in page
+    assert '"two"' in page
+    assert invoke("explain", *GRAPH, *QUICK, "--out", "three").exit_code == 0
+    other = invoke("report", "one", "--compare", "three")
+    assert other.exit_code == 2
+    assert "Compare runs of the same instances" in other.stderr
+    assert invoke("fit", *NODE, "--index", "3", "--out", "fitted", *QUICK).exit_code == 0
+    nothing = invoke("report", "fitted")
+    assert nothing.exit_code == 2
+    assert "holds no explanations" in nothing.stderr
+
+
+def test_the_level_is_guessed_from_graphs_and_index():
+    from torch_geometric.data import Data
+
+    from gflowexplainer.cli.asking import _guess_level
+
+    one = Data(x=torch.ones(3, 1), y=torch.tensor([1]))
+    labelled = Data(x=torch.ones(3, 1), y=torch.tensor([1, 0, 1]))
+    assert _guess_level([one], None) == "graph"
+    assert _guess_level([one], [0]) == "node"
+    assert _guess_level([labelled], None) == "node"
+    assert _guess_level([labelled, labelled], [0]) == "graph"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("3", [3]), ("3,14,15", [3, 14, 15]), ("10-12", [10, 11, 12]), (" 5 , 3-4, 3", [5, 3, 4]), ("7-7", [7])],
+)
+def test_positions(text, wanted):
+    from gflowexplainer.cli.options import positions
+
+    assert positions(text) == wanted
+
+
+def test_values_of_settings():
+    from gflowexplainer.cli.options import assignments
+
+    found = assignments(
+        ["beta=50", "reward=prediction", "relative_beta=true", "model_embeddings=False", "epsilon=1e-2"]
+    )
+    assert found == {
+        "beta": 50,
+        "reward": "prediction",
+        "relative_beta": True,
+        "model_embeddings": False,
+        "epsilon": 0.01,
+    }
+    with pytest.raises(ConfigError, match="twice"):
+        assignments(["beta=1", "beta=2"])

@@ -1,0 +1,76 @@
+"""What only a real process shows: streams, signals, colours, what is imported."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from gflowexplainer.version import __version__
+
+PROGRAM = (sys.executable, "-m", "gflowexplainer")
+NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")
+
+
+def run(*words, **environment):
+    settings = os.environ | {"OMP_NUM_THREADS": "1"} | environment
+    return subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False, env=settings)
+
+
+def test_help_is_there_before_torch_is():
+    code = (
+        "import sys; from gflowexplainer.cli.application import app; "
+        "app(['explain', '--help'], standalone_mode=False); "
+        "print([m for m in ('torch', 'torch_geometric', 'numpy', 'sklearn', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.rstrip().endswith("[]"), done.stderr
+
+
+def test_the_version_the_help_and_no_words():
+    assert run("--version").stdout.strip() == __version__
+    done = run()
+    assert "Usage" in done.stdout + done.stderr
+    text = run("--help").stdout
+    for command in ("demo", "fit", "explain", "evaluate", "report", "datasets", "doctor"):
+        assert f" {command} " in text
+
+
+def test_results_on_stdout_progress_on_stderr_and_no_colour(workspace):
+    words = ("explain", *NODE, "--index", "3", "--max-nodes", "2", "--set", "epochs=2", "--no-report")
+    done = run(*words, "--json", NO_COLOR="1", FORCE_COLOR="1")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["instances"][0]["name"] == "node 3"
+    assert "Explaining 1 node of a graph with 12 nodes" in done.stderr
+    assert "\x1b[" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_leaves_a_run_that_goes_on(workspace):
+    words = ("fit", *NODE, "--index", "0-3", "--out", "run", "--max-nodes", "3", "--set", "epochs=200")
+    settings = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*PROGRAM, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings
+    )
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if line.startswith("update"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, (seen, err)
+    assert "Traceback" not in err
+    assert out == ""
+    command = err.strip().splitlines()[-1].strip()
+    assert command == "gflowexplainer " + " ".join(words)
+    lines = (workspace / "run" / "metrics.jsonl").read_text().splitlines()
+    assert 0 < len(lines) < 200
+    done = run(*command.split()[1:])
+    assert done.returncode == 0, done.stderr
+    assert "update 20 of 200" not in done.stderr
+    curves = [json.loads(line)["iteration"] for line in (workspace / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert curves == list(range(200))
