@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine
-from gflowexplainer.segments import find_sorted
+from gflowexplainer.segments import find_sorted, pointers
 
 TOO_SMALL = -30.0
 """What is added to the log-reward of a subgraph below the lower size bound: practically nothing is left of it."""
@@ -69,6 +69,15 @@ def subgraph_keys(instances: Instances, subgraphs: Subgraphs) -> Tensor:
     """
     keys = torch.where(subgraphs.filled, instances.key[subgraphs.members.clamp(min=0)], 0)
     return keys.sum(dim=1) + instance_keys(instances)[subgraphs.instance]
+
+
+def kept_mask(instances: Instances, subgraphs: Subgraphs) -> Tensor:
+    """Marks the members as a flat mask over the nodes of each subgraph's instance, one instance behind the other."""
+    first = pointers(instances.node_counts[subgraphs.instance])
+    mask = torch.zeros(int(first[-1]), dtype=torch.bool, device=first.device)
+    shift = (first[:-1] - instances.ptr[subgraphs.instance])[:, None]
+    mask[(subgraphs.members + shift)[subgraphs.filled]] = True
+    return mask
 
 
 def neighbor_keys(instances: Instances) -> Tensor:

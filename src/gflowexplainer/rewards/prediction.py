@@ -96,7 +96,7 @@ class RegularizedReward(PredictionReward):
         parts = []
         for chunk in self.predictor.chunks(cost):
             part = subgraphs[torch.arange(chunk.start, chunk.stop, device=cost.device)]
-            parts.append(_edges_inside(self.instances, part, self.kept_mask(part)))
+            parts.append(edges_inside(self.instances, part, self.kept_mask(part)))
         return torch.cat(parts)
 
     def _embedding_distance(self, subgraphs: Subgraphs) -> Tensor:
@@ -118,7 +118,8 @@ def radius(adjacent: Tensor) -> Tensor:
     return steps
 
 
-def _edges_inside(instances: Instances, subgraphs: Subgraphs, kept: Tensor) -> Tensor:
+def edges_inside(instances: Instances, subgraphs: Subgraphs, kept: Tensor) -> Tensor:
+    """Counts the directed edges between members, shape ``[B]``; ``kept`` is :meth:`Reward.kept_mask` of them."""
     first = pointers(instances.node_counts[subgraphs.instance])[:-1] - instances.ptr[subgraphs.instance]
     owner, edge = ranges(instances.edge_ptr[subgraphs.instance], instances.edge_counts[subgraphs.instance])
     source, target = instances.edge_index[:, edge] + first[owner]
