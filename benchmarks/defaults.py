@@ -1,4 +1,4 @@
-"""How the default objective, length of training and keep probability were chosen: on generated data alone.
+"""How objective, length of training and keep probability suit the context preset, on generated data alone.
 
 Generated trees and GNNs trained here stand in for the published ones, which must not decide settings they are later
 scored with. One number is compared: the pooled AUC (``own``) of the policy's exact edge marginals.

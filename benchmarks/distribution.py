@@ -65,8 +65,8 @@ def subject_of(dataset: str) -> tuple[Subject, GroundTruth]:
 
 
 def trainer_of(subject: Subject, **settings: Any) -> Trainer:
-    """Makes a trainer with PROTOCOL's reward: context reward, K = 7, beta 20."""
-    chosen = Settings(**{"max_nodes": 7, "beta": 20.0, "num_contexts": 32, "batch_size": 1000, **settings})
+    """Makes a trainer with PROTOCOL's reward, which is the context preset's, and as many updates as are asked for."""
+    chosen = Settings.preset("context", **{"batch_size": 1000, "max_updates": 0, **settings})
     return Trainer(subject.predictor, subject.instances, chosen, embedding=subject.embedding, target=subject.target)
 
 

@@ -35,7 +35,7 @@ PARTS = {
     "states": "states: frontier, members, select",
     "cut_vertices": "cut vertices (Theorem 1)",
     "choice": "choice of actions, bookkeeping",
-    "rewards": "rewards: forward passes of the GNN, cache",
+    "rewards": "rewards",
     "loss": "loss",
     "backward": "backward",
     "optimizer": "optimizer",
@@ -87,7 +87,14 @@ def make_trainer(fast: bool) -> Trainer:
     spread = torch.linspace(0, nodes.numel() - 1, INSTANCES).long()
     subject = Subject.of(model, benchmark, nodes[spread])
     settings = Settings(max_nodes=subject.max_nodes, batch_size=INSTANCES, rollouts=ROLLOUTS, seed=SEED)
-    return Trainer(subject.predictor, subject.instances, settings, embedding=subject.embedding, target=subject.target)
+    return Trainer(
+        subject.predictor,
+        subject.instances,
+        settings,
+        embedding=subject.embedding,
+        evidence=subject.node_probabilities,
+        target=subject.target,
+    )
 
 
 def time_rollouts(trainer: Trainer, repeats: int, alone: int = 16) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.certificate import Certificate, PendingCertificate
+from gflowexplainer.readings import read_policy
 from gflowexplainer.testing import GraphModel, NodeModel, path, random_graph
 
 QUICK = {"max_nodes": 3, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 32}
@@ -25,11 +27,13 @@ def target_by_hand(model, graph, node, sets, beta):
 
 
 @torch.no_grad()
-def test_distances_against_a_path_worked_out_by_hand():
+@pytest.mark.parametrize("num_samples", [32, 3])
+def test_distances_against_a_path_worked_out_by_hand(num_samples):
     graph, model = path(4), NodeModel(seed=4)
     sets = [(1,), (0, 1), (1, 2), (0, 1, 2), (1, 2, 3)]
     wanted = target_by_hand(model, graph, 1, sets, beta=2.0)
-    algorithm = GFlowExplainer(**QUICK, reward="prediction", beta=2.0)
+    quick = {**QUICK, "num_samples": num_samples}
+    algorithm = GFlowExplainer(**quick, reward="prediction", beta=2.0, relative_beta=False, min_nodes=1)
     explanation = algorithm.explain(model, graph, 1)[0]
     shown = {frozenset(s.nodes): s.probability for s in explanation.subgraphs}
     assert set(shown) <= set(wanted)
@@ -41,6 +45,17 @@ def test_distances_against_a_path_worked_out_by_hand():
     off = max(abs(float(explanation.node_mask[node]) - exact[node]) for node in range(4))
     assert certificate.node_error == pytest.approx(off, abs=1e-4)
     assert "over all 5 connected subgraphs" in str(certificate)
+
+
+def test_the_error_is_that_of_the_mask_also_where_an_expected_probability_exceeds_one(monkeypatch):
+    def too_large(*arguments):
+        reading = read_policy(*arguments)
+        return replace(reading, node=4 * reading.node)
+
+    monkeypatch.setattr("gflowexplainer.answering.read_policy", too_large)
+    explanation = GFlowExplainer(**QUICK).explain(NodeModel(seed=4), path(4), 1)[0]
+    assert float(explanation.node_mask.max()) == 1
+    assert 0 < explanation.certificate.node_error <= 1
 
 
 def test_many_samples_show_what_was_learned():

@@ -17,11 +17,14 @@ def trainer(**settings):
     instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 5], 2)
     small = {"max_nodes": 4, "epochs": 60, "rollouts": 16, "beta": 8.0, "num_contexts": 4, "hidden": 32}
     chosen = Settings(**{**small, "objective": "log_partition_variance", "model_embeddings": False, **settings})
-    return Trainer(Predictor(model), instances, chosen)
+    with torch.no_grad():
+        evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
+    return Trainer(Predictor(model), instances, chosen, evidence=evidence)
 
 
-def test_the_curve_is_written_and_falls(tmp_path):
-    trainer(node_identities=True).run(tmp_path, progress=False, callback=DistanceCurve(every=20))
+@pytest.mark.parametrize("reward", [{"beta": 3.0}, {"reward": "context", "relative_beta": False, "min_nodes": 1}])
+def test_the_curve_is_written_and_falls(tmp_path, reward):
+    trainer(node_identities=True, **reward).run(tmp_path, progress=False, callback=DistanceCurve(every=20))
     records = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
     curve = [record["distance"] for record in records if "distance" in record]
     assert len(curve) == 3

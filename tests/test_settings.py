@@ -17,6 +17,7 @@ NAMES = {
         "num_contexts",
         "hidden",
         "epochs",
+        "max_updates",
         "batch_size",
         "rollouts",
         "replays",
@@ -25,6 +26,7 @@ NAMES = {
     "real": [
         "beta",
         "keep_probability",
+        "pooling",
         "epsilon",
         "temperature",
         "learning_rate",
@@ -50,11 +52,11 @@ def test_every_setting_is_tested_here() -> None:
     + [(name, value) for name in NAMES["real"] for value in (True, "7", None, float("inf"), float("nan"))]
     + [(name, value) for name in NAMES["switch"] for value in (1, "yes", None)]
     + [(name, value) for name in NAMES["choice"] for value in ("nonsense", 3, None)]
-    + [(name, value) for name in NAMES["whole"] if name not in ("replays", "seed") for value in (0, -1)]
-    + [(name, -1) for name in ("replays", "epsilon", "weight_decay", "clip_norm")]
+    + [(name, value) for name in NAMES["whole"] if name not in ("replays", "max_updates", "seed") for value in (0, -1)]
+    + [(name, -1) for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates")]
     + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
     + [(name, value) for name in ("keep_probability", "final_rate", "locator_share") for value in (0, -0.1, 1.5)]
-    + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 8)],
+    + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 9), ("max_nodes", 1)],
 )
 def test_values_that_make_no_sense(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"'{name}'") as caught:
@@ -74,6 +76,12 @@ def test_values_that_make_no_sense(name: str, value: Any) -> None:
         ({"epsilon": 1.1}, "'epsilon' must lie in [0, 1] (got 1.1)."),
         ({"min_nodes": 5, "max_nodes": 4}, "'min_nodes' (5) must not exceed 'max_nodes' (4)."),
         ({"removal": "isolated"}, "Did you mean 'isolate'?"),
+        ({"removal": "automatic"}, "'removal' must be one of 'auto', 'induced', 'isolate' (got 'automatic')."),
+        ({"reward": "concensus"}, "Did you mean 'consensus'?"),
+        ({"pooling": -0.5}, "'pooling' must be at least 0 (got -0.5)."),
+        ({"pooling": float("inf")}, "'pooling' must be a finite number (got inf)."),
+        ({"max_updates": -1}, "'max_updates' must be at least 0 (got -1)."),
+        ({"max_updates": 2.5}, "'max_updates' must be a whole number (got 2.5)."),
         ({"objective": "flow_machting"}, "Did you mean 'flow_matching'?"),
     ],
 )
@@ -86,7 +94,9 @@ def test_messages_say_what_to_do(values: dict[str, Any], message: str) -> None:
     "values",
     [
         {"max_nodes": 1, "min_nodes": 1},
-        {"min_nodes": 7},
+        {"min_nodes": 8},
+        {"pooling": 0, "max_updates": 0},
+        {"pooling": 2, "removal": "auto"},
         {"keep_probability": 1, "final_rate": 1, "locator_share": 1.0},
         {"epsilon": 0, "clip_norm": 0, "weight_decay": 0, "replays": 0},
         {"epsilon": 1, "beta": 1e-9, "seed": -3},
@@ -110,6 +120,20 @@ def test_paper_preset_is_the_papers() -> None:
     paper = Settings.preset("paper")
     assert (paper.reward, paper.objective, paper.parents) == ("prediction", "raw_flow_matching", "dag")
     assert (paper.max_nodes, paper.hidden, paper.learning_rate, paper.batch_size) == (20, 64, 0.01, 64)
+
+
+def test_context_preset_is_the_context_reward() -> None:
+    context = Settings.preset("context")
+    assert (context.reward, context.max_nodes, context.min_nodes) == ("context", 7, 1)
+    assert (context.num_contexts, context.keep_probability) == (32, 0.7)
+    assert (context.beta, context.relative_beta) == (20.0, False)
+
+
+def test_default_is_the_consensus_reward() -> None:
+    assert Settings.preset() == Settings()
+    settings = Settings()
+    assert (settings.reward, settings.removal, settings.objective) == ("consensus", "auto", "log_partition_variance")
+    assert (settings.beta, settings.relative_beta) == (3.0, True)
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:

@@ -1,5 +1,8 @@
 import json
+import os
+import signal
 
+import networkx as nx
 import pytest
 import torch
 
@@ -8,29 +11,36 @@ from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution
 from gflowexplainer.flow.objectives import OBJECTIVES
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards import Predictor
+from gflowexplainer.rewards.consensus import learn_consensus
 from gflowexplainer.rewards.model import embeddings
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
-from gflowexplainer.training import CHECKPOINT, METRICS, Trainer
+from gflowexplainer.training import _CALIBRATING, CHECKPOINT, METRICS, Trainer, random_subgraphs
+
+CONTEXT = {"reward": "context", "relative_beta": False, "min_nodes": 1}
+REWARDS = [{}, CONTEXT]
 
 
-def node_trainer(index=(0, 3, 5), model=None, **settings):
+def node_trainer(index=(0, 3, 5), model=None, weights=None, **settings):
     graph = random_graph(12, 0.15, seed=1)
     model = NodeModel(seed=1) if model is None else model
     instances = Instances.around_nodes(graph.x, graph.edge_index, list(index), 2)
     embedding = embeddings(model, graph.x, graph.edge_index)[instances.node_id]
+    with torch.no_grad():
+        evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
     small = {"max_nodes": 4, "epochs": 6, "rollouts": 4, "beta": 4.0, "num_contexts": 6, "hidden": 16}
-    return Trainer(Predictor(model), instances, Settings(**{**small, **settings}), embedding=embedding)
+    chosen = Settings(**{**small, **settings})
+    return Trainer(Predictor(model), instances, chosen, embedding=embedding, evidence=evidence, weights=weights)
 
 
-def graph_trainer(**settings):
+def graph_trainer(weights=None, **settings):
     graphs = [random_graph(8, 0.15, seed=seed) for seed in range(5)]
     model = GraphModel()
     instances = Instances.of_graphs(graphs)
     embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
     small = {"max_nodes": 3, "epochs": 4, "rollouts": 4, "beta": 4.0, "num_contexts": 4, "hidden": 16, "batch_size": 2}
     predictor = Predictor(model, level="graph")
-    return Trainer(predictor, instances, Settings(**{**small, **settings}), embedding=embedding)
+    return Trainer(predictor, instances, Settings(**{**small, **settings}), embedding=embedding, weights=weights)
 
 
 def distance(trainer):
@@ -39,26 +49,26 @@ def distance(trainer):
     enumeration = enumerate_subgraphs(instances, torch.arange(len(instances)), start, trainer.settings.max_nodes)
     states = enumeration.states
     rewarded = torch.nonzero(states.size > 0).flatten()
-    reward = torch.zeros(len(states))
-    reward[rewarded] = trainer.reward.log_reward(states.subgraphs[rewarded], states.can_grow[rewarded])
-    target = enumeration.normalize(reward.double())
+    reward = torch.zeros(len(states), dtype=torch.double)
+    reward[rewarded] = trainer.reward.log_reward(states.subgraphs[rewarded], states.can_grow[rewarded]).double()
+    target = enumeration.normalize(reward)
     policy = trainer.network.policy
     reached = terminal_distribution(enumeration, policy, policy.encode(instances, trainer.inputs.features))
     return float(total_variation(enumeration, reached, target).mean())
 
 
-def weights(trainer):
+def learned(trainer):
     return torch.cat([value.flatten().double() for value in trainer.network.state_dict().values()])
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_trains_on_nodes(objective):
     trainer = node_trainer(objective=objective)
-    before = weights(trainer)
+    before = learned(trainer)
     trainer.run(progress=False)
     assert trainer.iteration == trainer.num_iterations
-    assert torch.isfinite(weights(trainer)).all()
-    assert not torch.equal(before, weights(trainer))
+    assert torch.isfinite(learned(trainer)).all()
+    assert not torch.equal(before, learned(trainer))
 
 
 @pytest.mark.parametrize("objective", ["flow_matching", "log_partition_variance", "trajectory_balance"])
@@ -94,10 +104,21 @@ def test_the_papers_preset_trains():
     graph_trainer(**settings).run(progress=False)
 
 
-@pytest.mark.parametrize("objective", ["flow_matching", "detailed_balance", "log_partition_variance"])
-def test_one_instance_is_learned_to_its_exact_distribution(objective):
-    one = {"index": [5], "node_identities": True, "hidden": 64, "epochs": 400, "rollouts": 32, "beta": 10.0}
-    trainer = node_trainer(objective=objective, final_rate=0.01, **one)
+ONE = {"index": [5], "node_identities": True, "hidden": 64, "epochs": 200, "rollouts": 32, "final_rate": 0.01}
+SHARP = {**CONTEXT, "beta": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("objective", "reward"),
+    [
+        ("flow_matching", SHARP),
+        ("detailed_balance", SHARP),
+        ("log_partition_variance", SHARP),
+        ("log_partition_variance", {"beta": 3.0}),
+    ],
+)
+def test_one_instance_is_learned_to_its_exact_distribution(objective, reward):
+    trainer = node_trainer(objective=objective, **ONE, **reward)
     untrained = distance(trainer)
     trainer.run(progress=False)
     assert distance(trainer) < 0.03
@@ -106,27 +127,59 @@ def test_one_instance_is_learned_to_its_exact_distribution(objective):
 
 @pytest.mark.parametrize("parents", ["sequence", "graph"])
 def test_other_parent_rules_learn_another_distribution(parents):
-    one = {"index": [5], "node_identities": True, "hidden": 64, "epochs": 400, "rollouts": 32, "beta": 10.0}
-    trainer = node_trainer(parents=parents, final_rate=0.01, **one)
+    trainer = node_trainer(parents=parents, objective="flow_matching", **ONE, **SHARP)
     trainer.run(progress=False)
     assert distance(trainer) > 0.08
 
 
-def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too():
-    trainer = graph_trainer(node_identities=True, hidden=64, epochs=150, rollouts=32, batch_size=8, final_rate=0.01)
+@pytest.mark.parametrize("reward", [{"beta": 3.0}, {**CONTEXT, "objective": "flow_matching"}])
+def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward):
+    many = {"node_identities": True, "hidden": 64, "epochs": 150, "rollouts": 32, "batch_size": 8, "final_rate": 0.01}
+    trainer = graph_trainer(**many, **reward)
     trainer.run(progress=False)
     assert distance(trainer) < 0.05
 
 
-def test_relative_beta_gives_log_rewards_of_known_spread():
-    trainer = node_trainer(relative_beta=True, beta=2.0)
-    assert not torch.equal(trainer.reward.spread, torch.ones(3))
+@pytest.mark.parametrize("reward", ["consensus", "context"])
+def test_relative_beta_gives_log_rewards_of_known_spread(reward):
+    trainer = node_trainer(reward=reward, relative_beta=True, beta=2.0)
+    grown = random_subgraphs(trainer.instances, trainer.settings, 32, _CALIBRATING, ends=True)
+    value = trainer.reward.log_reward(grown, torch.zeros(len(grown), dtype=torch.bool)).double()
+    for number in range(3):
+        mine = value[grown.instance == number]
+        assert mine.numel() == 32
+        assert float(mine.std(correction=0)) == pytest.approx(2.0, rel=1e-4)
+    # Without it the spread is that of the bare reward, which is another one.
+    bare = node_trainer(reward=reward, relative_beta=False, beta=2.0).reward
+    assert torch.equal(bare.spread, torch.ones(3))
+    for number in range(3):
+        mine = bare.log_score(grown)[grown.instance == number].double()
+        assert float(mine.std(correction=0)) != pytest.approx(1.0, rel=0.05)
 
 
-def test_same_seed_same_weights_and_another_seed_others():
-    one, two, other = (node_trainer(seed=seed).run(progress=False) for seed in (3, 3, 4))
-    assert torch.equal(weights(one), weights(two))
-    assert not torch.equal(weights(one), weights(other))
+@pytest.mark.parametrize("ends", [True, False])
+def test_random_subgraphs_are_connected_and_of_every_instance(ends):
+    trainer = graph_trainer()
+    instances = trainer.instances
+    grown = random_subgraphs(instances, trainer.settings, 6, 77, ends=ends)
+    counts = torch.bincount(grown.instance, minlength=5)
+    assert counts.tolist() == [6 if ends else 18] * 5
+    whole = nx.Graph(instances.edge_index.t().tolist())
+    for members in grown.members.tolist():
+        nodes = [node for node in members if node >= 0]
+        assert nodes
+        assert nx.is_connected(whole.subgraph(nodes))
+    assert set(grown.size.tolist()) == ({3} if ends else {1, 2, 3})
+    rooted = random_subgraphs(node_trainer().instances, Settings(max_nodes=4), 6, 77)
+    centers = node_trainer().instances.center[rooted.instance]
+    assert torch.equal(rooted.members[:, 0], centers)
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_same_seed_same_weights_and_another_seed_others(reward):
+    one, two, other = (node_trainer(seed=seed, **reward).run(progress=False) for seed in (3, 3, 4))
+    assert torch.equal(learned(one), learned(two))
+    assert not torch.equal(learned(one), learned(other))
 
 
 def test_training_leaves_global_random_state_and_model_alone():
@@ -140,13 +193,16 @@ def test_training_leaves_global_random_state_and_model_alone():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("settings", [{}, {"replays": 2}, {"objective": "trajectory_balance"}, {"relative_beta": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"replays": 2}, {"objective": "trajectory_balance"}, CONTEXT, {**CONTEXT, "relative_beta": True}],
+)
 def test_resuming_comes_to_the_same_weights(tmp_path, settings):
     whole = node_trainer(**settings).run(progress=False)
     node_trainer(**settings).run(tmp_path, progress=False, iterations=2)
     resumed = node_trainer(**settings).run(tmp_path, progress=False)
     assert resumed.iteration == whole.iteration
-    assert torch.equal(weights(whole), weights(resumed))
+    assert torch.equal(learned(whole), learned(resumed))
     lines = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
     assert [line["iteration"] for line in lines] == list(range(whole.iteration))
 
@@ -155,7 +211,7 @@ def test_resuming_with_a_locator_comes_to_the_same_weights(tmp_path):
     settings = {"start": "locator", "objective": "detailed_balance"}
     whole = graph_trainer(**settings).run(progress=False)
     graph_trainer(**settings).run(tmp_path, progress=False, iterations=5)
-    assert torch.equal(weights(whole), weights(graph_trainer(**settings).run(tmp_path, progress=False)))
+    assert torch.equal(learned(whole), learned(graph_trainer(**settings).run(tmp_path, progress=False)))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
@@ -167,7 +223,7 @@ def test_an_interrupted_training_loses_nothing(tmp_path, error):
     with pytest.raises(error):
         node_trainer().run(tmp_path, progress=False, callback=interrupt)
     resumed = node_trainer().run(tmp_path, progress=False)
-    assert torch.equal(weights(resumed), weights(node_trainer().run(progress=False)))
+    assert torch.equal(learned(resumed), learned(node_trainer().run(progress=False)))
 
 
 def test_a_model_that_fails_in_the_middle_leaves_a_checkpoint(tmp_path):
@@ -182,10 +238,11 @@ def test_a_model_that_fails_in_the_middle_leaves_a_checkpoint(tmp_path):
 
     model = Failing(seed=1)
     with pytest.raises(ModelError, match="out of order"):
-        node_trainer(model=model).run(tmp_path, progress=False)
+        node_trainer(model=model, **CONTEXT).run(tmp_path, progress=False)
     assert (tmp_path / CHECKPOINT).exists()
-    resumed = node_trainer(model=model).run(tmp_path, progress=False)
+    resumed = node_trainer(model=model, **CONTEXT).run(tmp_path, progress=False)
     assert resumed.iteration == resumed.num_iterations
+    assert torch.equal(learned(resumed), learned(node_trainer(model=model, **CONTEXT).run(progress=False)))
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
@@ -224,6 +281,119 @@ def test_a_damaged_checkpoint_is_refused_and_left_alone(tmp_path, damage):
     assert path.read_bytes() == before
 
 
+def interrupt_within(trainer, method, times=1):
+    """Sends Ctrl-C from within a method of the trainer, the third time it is called."""
+    inner, calls = getattr(trainer, method), []
+
+    def wrapped(*arguments):
+        calls.append(1)
+        for _ in range(times if len(calls) == 3 else 0):
+            os.kill(os.getpid(), signal.SIGINT)
+        return inner(*arguments)
+
+    setattr(trainer, method, wrapped)
+    return trainer
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("method", ["loss", "_descend", "_batch"])
+def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
+    handler, settings = signal.getsignal(signal.SIGINT), {"replays": 2, **CONTEXT}
+    whole, seen = node_trainer(**settings).run(progress=False), []
+    trainer = interrupt_within(node_trainer(**settings), method)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run(tmp_path, progress=False, callback=lambda _, record: seen.append(record["iteration"]))
+    assert signal.getsignal(signal.SIGINT) is handler
+    done = {"loss": 2, "_descend": 3, "_batch": 3}[method]  # the replays have a loss of their own from the second on
+    assert trainer.iteration == done
+    assert seen == list(range(done))
+    assert len((tmp_path / METRICS).read_text().splitlines()) == done
+    resumed = node_trainer(**settings).run(tmp_path, progress=False)
+    assert torch.equal(learned(resumed), learned(whole))
+    lines = [json.loads(line)["iteration"] for line in (tmp_path / METRICS).read_text().splitlines()]
+    assert lines == list(range(whole.iteration))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_second_ctrl_c_breaks_an_update_off_and_half_an_update_is_not_stored(tmp_path):
+    whole = node_trainer().run(progress=False)
+    node_trainer().run(tmp_path, progress=False, iterations=1)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_within(node_trainer(), "_descend", times=2).run(tmp_path, progress=False)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    assert torch.equal(learned(node_trainer().run(tmp_path, progress=False)), learned(whole))
+
+
+def test_a_locator_that_fails_leaves_no_half_trained_checkpoint(tmp_path):
+    settings = {"start": "locator", "objective": "detailed_balance"}
+    whole, broken = graph_trainer(**settings).run(progress=False), graph_trainer(**settings)
+
+    def fail():
+        raise RuntimeError("no locator")
+
+    broken._train_locator = fail
+    with pytest.raises(RuntimeError, match="no locator"):
+        broken.run(tmp_path, progress=False)
+    assert torch.equal(learned(whole), learned(graph_trainer(**settings).run(tmp_path, progress=False)))
+
+
+def test_weights_carry_a_training_over_to_the_same_and_to_other_instances():
+    for make in (node_trainer, graph_trainer):
+        trained = make().run(progress=False)
+        again = make(weights=trained.weights())
+        assert torch.equal(learned(again), learned(trained))
+        assert torch.equal(again.inputs.features, trained.inputs.features)
+        every = torch.arange(len(trained.instances)).repeat_interleave(5)
+        one, two = (t.network.sample(t.inputs, every, 9) for t in (trained, again))
+        assert torch.equal(one.subgraphs.members, two.subgraphs.members)
+        flows = [
+            t.network.policy.log_flows(t.network.policy.encode(t.instances, t.inputs.features), one.states)
+            for t in (trained, again)
+        ]
+        for mine, theirs in zip(*flows, strict=True):
+            assert torch.equal(mine, theirs)
+    other = node_trainer(index=(1, 2), weights=node_trainer().run(progress=False).weights())
+    assert torch.equal(other.consensus.weight, node_trainer().consensus.weight)
+
+
+def test_carried_over_weights_ask_the_model_nothing_more():
+    fresh = node_trainer()
+    assert fresh.predictor.num_evaluations > 3  # the target, and what the consensus was learned from
+    again = node_trainer(weights=fresh.run(progress=False).weights())
+    assert again.predictor.num_evaluations == 3  # the targets alone
+    again.run(progress=False)
+    assert again.predictor.num_evaluations == 3
+
+
+def test_weights_without_a_consensus_are_refused_by_a_consensus():
+    with pytest.raises(CheckpointError, match="no consensus reward"):
+        node_trainer(weights=node_trainer(**CONTEXT).weights())
+
+
+@pytest.mark.parametrize(("bound", "updates"), [(0, 12), (5, 5), (12, 12), (40, 12)])
+def test_updates_end_with_the_epochs_or_at_their_bound(bound, updates):
+    trainer = graph_trainer(max_updates=bound)
+    assert trainer.num_iterations == updates
+    assert trainer.run(progress=False).iteration == updates
+
+
+@pytest.mark.parametrize(("removal", "kinds"), [("auto", ("induced", "isolate")), ("isolate", ("isolate",))])
+def test_graphs_choose_a_removal_only_where_it_is_left_open(monkeypatch, removal, kinds):
+    asked = []
+
+    def learn(*arguments, **settings):
+        asked.append((tuple(settings["removals"]), settings["pooling"]))
+        return learn_consensus(*arguments, **settings)
+
+    monkeypatch.setattr("gflowexplainer.training.learn_consensus", learn)
+    trainer = graph_trainer(removal=removal)
+    assert trainer.reward.removal == trainer.consensus.removal in kinds
+    node_trainer(removal=removal, pooling=7.0)
+    only = "induced" if removal == "auto" else removal
+    assert asked == [(kinds, float("inf")), ((only,), 7.0)]
+
+
 def test_a_full_disk_is_a_typed_error_and_keeps_the_older_checkpoint(tmp_path, monkeypatch):
     import errno
     import os
@@ -244,9 +414,14 @@ def test_a_full_disk_is_a_typed_error_and_keeps_the_older_checkpoint(tmp_path, m
 def test_embeddings_are_asked_for_where_they_are_needed():
     graph, model = random_graph(8), NodeModel()
     instances = Instances.around_nodes(graph.x, graph.edge_index, [0], 2)
-    with pytest.raises(ConfigError, match="model_embeddings=False"):
+    with pytest.raises(ConfigError, match="Pass 'evidence' or reward='context'"):
         Trainer(Predictor(model), instances, Settings(epochs=1))
-    Trainer(Predictor(model), instances, Settings(epochs=1, model_embeddings=False)).run(progress=False)
+    evidence = torch.rand(instances.num_nodes, 3)
+    with pytest.raises(ConfigError, match="model_embeddings=False"):
+        Trainer(Predictor(model), instances, Settings(epochs=1), evidence=evidence)
+    blind = Settings(epochs=1, model_embeddings=False)
+    Trainer(Predictor(model), instances, blind, evidence=evidence).run(progress=False)
+    Trainer(Predictor(model), instances, blind.change(reward="context")).run(progress=False)
     with pytest.raises(ConfigError, match="regularised reward needs"):
         Trainer(Predictor(model), instances, Settings(reward="regularized", model_embeddings=False))
 
@@ -257,7 +432,8 @@ def test_an_instance_of_one_node_is_explained_by_itself():
     instances = Instances.around_nodes(graph.x, graph.edge_index, [4, 0], 2)
     model = NodeModel()
     embedding = embeddings(model, graph.x, graph.edge_index)[instances.node_id]
-    trainer = Trainer(Predictor(model), instances, Settings(epochs=3, max_nodes=3), embedding=embedding)
+    settings = Settings(epochs=3, max_nodes=3)
+    trainer = Trainer(Predictor(model), instances, settings, embedding=embedding, evidence=embedding)
     trainer.run(progress=False)
     alone = trainer.network.sample(trainer.inputs, torch.zeros(3, dtype=torch.long), 0).subgraphs
     assert alone.size.tolist() == [1, 1, 1]
@@ -272,4 +448,4 @@ def test_a_model_of_double_precision_is_trained_on(start):
     embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
     settings = Settings(epochs=2, max_nodes=3, rollouts=2, num_contexts=2, hidden=8, start=start)
     trainer = Trainer(Predictor(model, level="graph"), instances, settings, embedding=embedding).run(progress=False)
-    assert torch.isfinite(weights(trainer)).all()
+    assert torch.isfinite(learned(trainer)).all()

@@ -10,7 +10,7 @@ from torch import Tensor
 from gflowexplainer.certificate import PendingCertificate, certify
 from gflowexplainer.explanation import Answer, RankedSubgraph, SubgraphExplanation
 from gflowexplainer.questions import Question
-from gflowexplainer.readings import EXPLAINING, Reading, read_samples, reward_weights
+from gflowexplainer.readings import EXPLAINING, Reading, read_policy, read_samples, reward_weights
 from gflowexplainer.subgraphs import edge_values
 from gflowexplainer.training import Trainer
 
@@ -40,7 +40,7 @@ def answer(
     rollouts = network.sample(trainer.inputs, every.repeat_interleave(num_samples), EXPLAINING)
     samples = rollouts.subgraphs
     weighed = read_samples(instances, samples, reward_weights(network, trainer.inputs, rollouts, trainer.reward))
-    reading = weighed if weighting == "reward" else read_samples(instances, samples)
+    reading = weighed if weighting == "reward" else read_policy(network, trainer.inputs, rollouts)
     ranked = _rank(trainer, question, reading)
     edge = edge_values(instances, reading.neighbor)
     source, destination = instances.edge_index

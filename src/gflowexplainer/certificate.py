@@ -122,7 +122,7 @@ def certify(trainer: Trainer, reading: Reading, instance: int, limit: int, model
     return Certificate(
         distance=float(total_variation(enumeration, learned, target)),
         shown_distance=float(total_variation(enumeration, shown, target)),
-        node_error=float((reading.node[nodes] - exact_node).abs().max()),
+        node_error=float((reading.node[nodes].clamp(0, 1) - exact_node).abs().max()),
         num_subgraphs=int((enumeration.states.size > 0).sum()),
     )
 

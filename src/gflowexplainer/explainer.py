@@ -208,8 +208,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         with _learning():
             trainer = self._trainer(question, self.settings)
             trainer.run(folder, progress=progress, callback=callback)
-        weights = {name: value.detach().cpu() for name, value in trainer.network.state_dict().items()}
-        self._fitted = Fitted(weights, fingerprint(model), config_to_dict(config))
+        self._fitted = Fitted(trainer.weights(), fingerprint(model), config_to_dict(config))
         if folder is not None:
             self.save(folder)
         return self
@@ -254,8 +253,7 @@ class GFlowExplainer(ExplainerAlgorithm):
                 if fitted is None:
                     trainer = self._trainer(question, self.settings_alone).run(progress=False)
                 else:
-                    trainer = self._trainer(question, self.settings)
-                    _load_weights(trainer, fitted.weights)
+                    trainer = self._trainer(question, self.settings, fitted.weights)
             explanations += answer(
                 trainer,
                 question,
@@ -365,10 +363,24 @@ class GFlowExplainer(ExplainerAlgorithm):
             num_hops=self.num_hops,
         )
 
-    def _trainer(self, question: Question, settings: Settings) -> Trainer:
-        return Trainer(
-            question.predictor, question.instances, settings, embedding=question.embedding, target=question.target
-        )
+    def _trainer(self, question: Question, settings: Settings, weights: dict[str, Tensor] | None = None) -> Trainer:
+        try:
+            return Trainer(
+                question.predictor,
+                question.instances,
+                settings,
+                embedding=question.embedding,
+                evidence=question.evidence,
+                target=question.target,
+                weights=weights,
+            )
+        except (ConfigError, RuntimeError) as error:
+            if weights is None:
+                raise
+            raise InstanceError(
+                f"The fitted flow network does not fit these graphs; their features must be those of the training: "
+                f"{error}"
+            ) from error
 
     @staticmethod
     def _refuse_others(fitted: Fitted, model: str, config: ModelConfig) -> None:
@@ -400,12 +412,3 @@ def _learning() -> Iterator[None]:
     """Lets the flow network learn, even if the user asks from within ``no_grad`` or ``inference_mode``."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
-
-
-def _load_weights(trainer: Trainer, weights: dict[str, Tensor]) -> None:
-    try:
-        trainer.network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise InstanceError(
-            f"The fitted flow network does not fit these graphs; their features must be those of the training: {error}"
-        ) from error

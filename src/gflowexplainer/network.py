@@ -32,8 +32,23 @@ class NetworkInputs:
     features: Tensor
 
     @classmethod
-    def of(cls, instances: Instances, embedding: Tensor | None, settings: Settings, num_hops: int) -> NetworkInputs:
-        """Puts the inputs together that ``settings`` ask for; ``num_hops`` is the explained model's depth."""
+    def of(
+        cls,
+        instances: Instances,
+        embedding: Tensor | None,
+        settings: Settings,
+        num_hops: int,
+        values: Tensor | None = None,
+    ) -> NetworkInputs:
+        """Puts the inputs together that ``settings`` ask for.
+
+        Args:
+            instances: The instances.
+            embedding: The explained model's embeddings at their nodes, shape ``[n, H]``.
+            settings: All settings.
+            num_hops: The explained model's depth.
+            values: What else the policy is told of each node, such as what the reward makes of it, shape ``[n, V]``.
+        """
         if settings.model_embeddings and embedding is None:
             raise ConfigError(
                 "The policy is to see the explained model's embeddings. Pass 'embedding' or set model_embeddings=False."
@@ -43,7 +58,10 @@ class NetworkInputs:
         if settings.policy == "paper" and not settings.model_embeddings:
             return cls(instances, embedding, instances.x.float())
         visible = embedding if settings.model_embeddings else None
-        return cls(instances, embedding, node_features(instances, visible, num_hops))
+        features = node_features(instances, visible, num_hops)
+        if values is not None:
+            features = torch.cat([features, values.float()], dim=1)
+        return cls(instances, embedding, features)
 
 
 class FlowNetwork(nn.Module):

@@ -153,6 +153,7 @@ class Question:
         instances: The instances.
         target: What is to be held.
         embedding: The model's embeddings at the nodes of the instances, shape ``[n, H]``.
+        evidence: What the model predicts at the nodes of the instances, shape ``[n, C]``; ``None`` at graph level.
         graphs: The graph that each instance lies in.
         shown: What the explanation of each repeats: ``prediction``, ``target`` and ``index``, as PyG has them.
     """
@@ -161,6 +162,7 @@ class Question:
     instances: Instances
     target: Target
     embedding: Tensor
+    evidence: Tensor | None
     graphs: list[UserGraph]
     shown: list[dict[str, Tensor]]
 
@@ -212,8 +214,8 @@ class NodeQuestions:
             {"prediction": self._output, "target": target, "index": node.reshape(1)}
             for node, target in zip(nodes, targets, strict=True)
         ]
-        embedding = self._embedding[instances.node_id]
-        return Question(self.predictor, instances, target, embedding, [self.graph] * len(nodes), shown)
+        embedding, evidence = self._embedding[instances.node_id], self._whole[instances.node_id]
+        return Question(self.predictor, instances, target, embedding, evidence, [self.graph] * len(nodes), shown)
 
 
 class GraphQuestions:
@@ -258,7 +260,7 @@ class GraphQuestions:
         target = Target.of(predictor, instances, given_label, prediction=predictor.read(output))
         held: Any = target.prediction if target.label is None else target.label
         shown = [{"prediction": output[i : i + 1], "target": held[i : i + 1]} for i in range(len(graphs))]
-        return Question(predictor, instances, target, embedding, graphs, shown)
+        return Question(predictor, instances, target, embedding, None, graphs, shown)
 
 
 def _positions(index: Any, count: int) -> list[int]:

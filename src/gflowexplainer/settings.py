@@ -21,12 +21,15 @@ class Settings:
     Attributes:
         max_nodes: Largest explanation (K).
         min_nodes: Smallest explanation.
-        reward: ``"context"``, ``"prediction"`` (the paper's) or ``"regularized"`` (RG-Explainer's).
+        reward: ``"consensus"``, ``"context"``, ``"prediction"`` (the paper's) or ``"regularized"`` (RG-Explainer's).
         beta: Reward exponent.
         relative_beta: Whether ``beta`` counts in units of each instance's spread of log-rewards.
-        num_contexts: Contexts of the context reward (M).
+        num_contexts: Contexts that subgraphs are asked about in (M), of the context and the consensus reward.
         keep_probability: Probability that a context keeps a node (alpha).
-        removal: ``"induced"`` or ``"isolate"``.
+        removal: ``"induced"``, ``"isolate"`` or ``"auto"``: of graphs, the one whose answers agree better between
+            instances; ``"induced"`` for nodes and for rewards other than the consensus.
+        pooling: Instances of a class at which the consensus believes the class and all classes alike; graphs of all
+            classes are always taken together.
         start: Where graph-level explanations begin: ``"anywhere"`` or at the node of a ``"locator"``.
         policy: ``"additive"`` or ``"paper"``.
         propagation: Of the paper's policy: ``"graph"`` or ``"frontier"``.
@@ -36,6 +39,7 @@ class Settings:
         objective: One of :data:`~gflowexplainer.flow.objectives.OBJECTIVES`.
         parents: ``"dag"``, ``"sequence"`` or ``"graph"``.
         epochs: Passes over all instances.
+        max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
         epsilon: Share of uniform choices while training.
@@ -49,23 +53,25 @@ class Settings:
         seed: Fixes everything.
     """
 
-    max_nodes: int = 7
-    min_nodes: int = 1
-    reward: str = "context"
-    beta: float = 20.0
-    relative_beta: bool = False
-    num_contexts: int = 32
-    keep_probability: float = 0.7
-    removal: str = "induced"
+    max_nodes: int = 8
+    min_nodes: int = 2
+    reward: str = "consensus"
+    beta: float = 3.0
+    relative_beta: bool = True
+    num_contexts: int = 16
+    keep_probability: float = 0.5
+    removal: str = "auto"
+    pooling: float = 30.0
     start: str = "anywhere"
     policy: str = "additive"
     propagation: str = "graph"
     hidden: int = 64
     model_embeddings: bool = True
     node_identities: bool = False
-    objective: str = "flow_matching"
+    objective: str = "log_partition_variance"
     parents: str = "dag"
-    epochs: int = 100
+    epochs: int = 200
+    max_updates: int = 400
     batch_size: int = 64
     rollouts: int = 8
     epsilon: float = 0.05
@@ -79,8 +85,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        one_of("reward", self.reward, ("context", "prediction", "regularized"))
-        one_of("removal", self.removal, REMOVALS)
+        one_of("reward", self.reward, ("consensus", "context", "prediction", "regularized"))
+        one_of("removal", self.removal, ("auto", *REMOVALS))
         one_of("start", self.start, ("anywhere", "locator"))
         one_of("policy", self.policy, ("additive", "paper"))
         one_of("propagation", self.propagation, PROPAGATIONS)
@@ -89,7 +95,7 @@ class Settings:
         self._right_types()
         for name in ("max_nodes", "min_nodes", "num_contexts", "hidden", "epochs", "batch_size", "rollouts"):
             self._at_least(name, 1)
-        for name in ("replays", "epsilon", "weight_decay", "clip_norm"):
+        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates"):
             self._at_least(name, 0)
         for name in ("beta", "temperature", "learning_rate"):
             if getattr(self, name) <= 0:
@@ -128,7 +134,8 @@ class Settings:
     def preset(cls, name: str = "default", **changes: Any) -> Settings:
         """Gives a named set of settings, with ``changes``.
 
-        ``"default"``: the context reward with the additive policy. ``"paper"``: the paper's table of
+        ``"default"``: the consensus reward with the additive policy. ``"context"``: the context reward, which is each
+        instance's own. ``"paper"``: the paper's table of
         hyper-parameters, its network, its reward and its loss in raw form. ``"sequence"`` and ``"graph"``: the
         default with the paper's two ablations of the parents.
         """
@@ -154,16 +161,28 @@ class Settings:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
+    "context": {
+        "max_nodes": 7,
+        "min_nodes": 1,
+        "reward": "context",
+        "beta": 20.0,
+        "relative_beta": False,
+        "num_contexts": 32,
+        "keep_probability": 0.7,
+    },
     "paper": {
         "max_nodes": 20,
+        "min_nodes": 1,
         "reward": "prediction",
         "beta": 1.0,
+        "relative_beta": False,
         "policy": "paper",
         "propagation": "frontier",
         "start": "locator",
         "model_embeddings": False,
         "objective": "raw_flow_matching",
         "epochs": 100,
+        "max_updates": 0,
         "batch_size": 64,
         "rollouts": 1,
         "epsilon": 0.0,

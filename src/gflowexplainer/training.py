@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,27 @@ from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.replay import Replay
 from gflowexplainer.flow.sampling import Rollouts, grow_inside, grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.instances import Instances
+from gflowexplainer.interrupts import interrupts_wait
 from gflowexplainer.locator import locator_loss
 from gflowexplainer.network import FlowNetwork, NetworkInputs
 from gflowexplainer.noise import uniform
-from gflowexplainer.persistence import fingerprint, read_checkpoint, write_bytes, write_checkpoint
+from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
+from gflowexplainer.records import Record, append_lines, cut_lines
 from gflowexplainer.rewards import Predictor, Reward
-from gflowexplainer.rewards.building import build_reward
+from gflowexplainer.rewards.building import build_reward, raw_evidence
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward, learn_consensus
+from gflowexplainer.rewards.reward import REMOVALS
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.settings import Settings
+from gflowexplainer.subgraphs import Subgraphs
 
-Record = dict[str, float | int]
 Callback = Callable[["Trainer", Record], None]
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
 # Names of independent random streams.
-_TRAINING, _SHUFFLING, _LOCATING, _CALIBRATING, _REPLAYING = range(5)
+_TRAINING, _SHUFFLING, _LOCATING, _CALIBRATING, _REPLAYING, _MEASURING = range(6)
+_MEASURED = 1024
+"""Rollouts that a consensus is learned from, about, over all instances."""
 
 
 class Trainer:
@@ -45,7 +50,10 @@ class Trainer:
         settings: All settings.
         embedding: The explained model's embeddings at the nodes of the instances, shape ``[n, H]``. Needed where
             the settings let the policy, the locator or the reward see them.
+        evidence: What the model predicts at the nodes of the instances, shape ``[n, C]``; the consensus reward needs it
+            at node level.
         target: What is to be held; the model's own prediction if not given.
+        weights: What :meth:`weights` gave after an earlier training, to begin with and to see these instances by.
     """
 
     def __init__(
@@ -55,19 +63,68 @@ class Trainer:
         settings: Settings,
         *,
         embedding: Tensor | None = None,
+        evidence: Tensor | None = None,
         target: Target | None = None,
+        weights: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.predictor, self.settings = predictor, settings
-        self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops)
-        self.reward = build_reward(settings, predictor, instances, embedding=embedding, target=target)
+        target = Target.of(predictor, instances) if target is None else target
+        self.consensus = self._find_consensus(instances, evidence, target, weights)
+        self.reward = build_reward(
+            settings,
+            predictor,
+            instances,
+            embedding=embedding,
+            evidence=evidence,
+            target=target,
+            consensus=self.consensus,
+        )
+        calibrate(self.reward, settings)
+        values = self.reward.values() if isinstance(self.reward, ConsensusReward) else None
+        self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops, values)
         self.network = FlowNetwork(settings, self.inputs)
+        if weights is not None:
+            own = {name: value for name, value in weights.items() if not name.startswith("consensus/")}
+            self.network.load_state_dict(own)
         self.optimizer = torch.optim.AdamW(
             self._parameter_groups(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
         self._base_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
         self.iteration = 0
-        calibrate(self.reward, self.network, self.inputs)
+        # Set while weights and bookkeeping disagree; such a state is never stored.
+        self._halfway = False
+
+    def _find_consensus(
+        self, instances: Instances, evidence: Tensor | None, target: Target, weights: Mapping[str, Tensor] | None
+    ) -> Consensus | None:
+        """Takes over what an earlier training agreed on, or learns it from random subgraphs of these instances."""
+        settings = self.settings
+        if settings.reward != "consensus":
+            return None
+        if weights is not None:
+            return Consensus.from_tensors(weights, instances.device)
+        either = settings.removal == "auto" and instances.level == "graph"
+        chosen = "induced" if settings.removal == "auto" else settings.removal
+        return learn_consensus(
+            self.predictor,
+            instances,
+            raw_evidence(instances, evidence),
+            target,
+            random_subgraphs(instances, settings, min(max(_MEASURED // len(instances), 2), 32), _MEASURING),
+            removals=REMOVALS if either else (chosen,),
+            # A graph's default class is held by nothing in it: only the other classes show what the model looks at.
+            pooling=math.inf if instances.level == "graph" else settings.pooling,
+            num_contexts=settings.num_contexts,
+            keep_probability=settings.keep_probability,
+            seed=settings.seed,
+        )
+
+    def weights(self) -> dict[str, Tensor]:
+        """Gives all that was learned: the network and, where there is one, the consensus."""
+        own = {name: value.detach().cpu() for name, value in self.network.state_dict().items()}
+        agreed = {} if self.consensus is None else self.consensus.tensors()
+        return own | {name: value.cpu() for name, value in agreed.items()}
 
     @property
     def instances(self) -> Instances:
@@ -91,7 +148,8 @@ class Trainer:
     @property
     def num_iterations(self) -> int:
         """Updates of the whole training."""
-        return self.settings.epochs * self.batches_per_epoch
+        updates = self.settings.epochs * self.batches_per_epoch
+        return min(updates, self.settings.max_updates) if self.settings.max_updates else updates
 
     def loss(self, rollouts: Rollouts) -> Tensor:
         """Evaluates the objective on all states that rollouts visited, with gradients."""
@@ -144,13 +202,15 @@ class Trainer:
             raise ConfigError(
                 f"The loss became {record['loss']} at iteration {self.iteration}. Lower 'learning_rate' or 'beta'."
             )
-        self._descend(loss)
         ends = rollouts.subgraphs
         score = self.reward.log_score(ends)
+        self._halfway = True
+        self._descend(loss)
         self.replay.add(ends, score)
         self.iteration += 1
         if self.network.locator is not None and self.iteration % self.batches_per_epoch == 0:
             record["locator_loss"] = self._train_locator()
+        self._halfway = False
         record |= {"log_score": float(score.mean()), "size": float(ends.size.float().mean())}
         record["seconds"] = time.perf_counter() - began
         return record
@@ -223,10 +283,12 @@ class Trainer:
         bar = tqdm(total=self.num_iterations, initial=self.iteration, disable=not progress, desc="flow", leave=False)
         try:
             while self.iteration < goal:
-                record = self.step()
-                if callback is not None:
-                    callback(self, record)
-                pending.append(record)
+                # An interrupt finds the update, its record and what the callback makes of it done.
+                with interrupts_wait():
+                    record = self.step()
+                    pending.append(record)
+                    if callback is not None:
+                        callback(self, record)
                 bar.update()
                 bar.set_postfix(loss=f"{record['loss']:.3g}", refresh=False)
                 if path is not None and time.monotonic() - saved > checkpoint_seconds:
@@ -239,10 +301,16 @@ class Trainer:
         return self
 
     def _store(self, folder: Path, pending: list[Record]) -> None:
-        """Writes the checkpoint, then the curves up to it; what is beyond it is forgotten on resume."""
-        self.save(folder / CHECKPOINT)
-        _append_lines(folder / METRICS, pending)
-        pending.clear()
+        """Writes the checkpoint, then the curves up to it; what is beyond it is forgotten on resume.
+
+        An update that was broken off halfway leaves the last checkpoint as it is.
+        """
+        if self._halfway:
+            return
+        with interrupts_wait():
+            self.save(folder / CHECKPOINT)
+            append_lines(folder / METRICS, pending)
+            pending.clear()
 
     def save(self, path: Path | str) -> None:
         """Writes everything that is needed to go on, in one file."""
@@ -269,10 +337,10 @@ class Trainer:
             self._load_optimizer(groups.get("optimizer", {}))
             self.replay.load_tensors(groups.get("replay", {}))
             self.reward.load_tensors(groups["reward"])
-            self.iteration = int(meta["iteration"])
+            self.iteration, self._halfway = int(meta["iteration"]), False
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(f"The checkpoint '{path}' does not fit this training: {error}") from error
-        _cut_lines(path.parent / METRICS, self.iteration)
+        cut_lines(path.parent / METRICS, self.iteration)
 
     def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
         state = self.optimizer.state_dict()
@@ -291,41 +359,30 @@ class Trainer:
         }
 
 
-def calibrate(reward: Reward, network: FlowNetwork, inputs: NetworkInputs) -> None:
+def calibrate(reward: Reward, settings: Settings) -> None:
     """Shows a reward random connected subgraphs, so that it can measure the spread of each instance.
 
     Does nothing unless the reward's exponent is relative to that spread.
     """
-    if not reward.relative:
-        return
-    instances, settings = inputs.instances, network.settings
-    every = torch.arange(len(instances), device=instances.device).repeat_interleave(8)
-    keys = rollout_keys(instances, every, settings.seed, _CALIBRATING)
-    grown = roll_out(instances, every, network.starts(inputs, every), settings.max_nodes, grow_uniformly, keys)
-    reward.calibrate(grown.states.subgraphs[torch.nonzero(grown.states.size > 0).flatten()])
+    if reward.relative:
+        # Of full size: smaller ones differ by their size above all, and there are few of them.
+        reward.calibrate(random_subgraphs(reward.instances, settings, 32, _CALIBRATING, ends=True))
 
 
-def _append_lines(path: Path, records: list[Record]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.writelines(json.dumps(record) + "\n" for record in records)
+def random_subgraphs(
+    instances: Instances, settings: Settings, rollouts: int, stream: int, *, ends: bool = False
+) -> Subgraphs:
+    """Grows so many ``rollouts`` of each instance at random and gives every state on their way, repeats included.
 
-
-def _cut_lines(path: Path, iteration: int) -> None:
-    """Drops the lines of updates that the checkpoint does not know of."""
-    if not path.exists():
-        return
-    lines = path.read_text().splitlines()
-    known = [line for line in lines if _iteration_of(line) < iteration]
-    if len(known) < len(lines):
-        write_bytes(path, "".join(line + "\n" for line in known).encode())
-
-
-def _iteration_of(line: str) -> float:
-    try:
-        return json.loads(line)["iteration"]
-    except (ValueError, KeyError, TypeError):
-        return math.inf
+    They grow from the explained node, or from anywhere in a graph. With ``ends``, only what they grew to is given.
+    """
+    every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
+    keys = rollout_keys(instances, every, settings.seed, stream)
+    start = instances.center[every] if instances.level == "node" else None
+    grown = roll_out(instances, every, start, settings.max_nodes, grow_uniformly, keys)
+    if ends:
+        return grown.subgraphs
+    return grown.states.subgraphs[torch.nonzero(grown.states.size > 0).flatten()]
 
 
 def _mismatch(path: Path, name: str, theirs: Any, mine: Any) -> str:

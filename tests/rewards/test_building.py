@@ -4,7 +4,8 @@ import torch
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards import ContextReward, PredictionReward, Predictor, RegularizedReward
-from gflowexplainer.rewards.building import build_reward
+from gflowexplainer.rewards.building import build_reward, raw_evidence
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import NodeModel, house
 
@@ -24,6 +25,40 @@ def test_settings_reach_the_reward(kind):
     assert (reward.beta, reward.relative, reward.min_nodes, reward.removal) == (3.0, True, 2, "isolate")
     if kind == "context":
         assert (reward.num_contexts, reward.keep_probability) == (5, 0.3)
+
+
+def test_settings_reach_the_consensus_reward_but_the_removal_is_what_was_learned():
+    graph = house()
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 2], 2)
+    settings = Settings(beta=2.5, min_nodes=3, removal="isolate")
+    consensus = Consensus(torch.eye(3, dtype=torch.double), torch.zeros(4, 5, dtype=torch.double), "induced", 0.5)
+    evidence = torch.rand(instances.num_nodes, 3)
+    reward = build_reward(settings, Predictor(NodeModel()), instances, evidence=evidence, consensus=consensus)
+    assert type(reward) is ConsensusReward
+    assert (reward.beta, reward.relative, reward.min_nodes, reward.removal) == (2.5, True, 3, "induced")
+    with pytest.raises(ConfigError, match="has to be learned first"):
+        build_reward(settings, Predictor(NodeModel()), instances, evidence=evidence)
+    with pytest.raises(ConfigError, match="Pass 'evidence' or reward='context'"):
+        build_reward(settings, Predictor(NodeModel()), instances, consensus=consensus)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_nothing_is_learned_auto_removes_nodes(kind):
+    graph = house()
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [0], 2)
+    embedding = torch.ones(instances.num_nodes, 2)
+    settings = Settings(reward=kind)
+    assert settings.removal == "auto"
+    assert build_reward(settings, Predictor(NodeModel()), instances, embedding=embedding).removal == "induced"
+
+
+def test_nodes_are_told_apart_by_predictions_and_graphs_by_features():
+    graph = house()
+    evidence = torch.rand(5, 2)
+    assert raw_evidence(Instances.around_nodes(graph.x, graph.edge_index, [0], 3), evidence) is evidence
+    of_graph = Instances.of_graphs([graph])
+    assert torch.equal(raw_evidence(of_graph, evidence), graph.x)
+    assert torch.equal(raw_evidence(of_graph, None), graph.x)
 
 
 def test_the_regularised_reward_asks_for_embeddings():

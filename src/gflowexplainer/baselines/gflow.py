@@ -10,12 +10,10 @@ from torch import Tensor
 from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.sampling import grow_by, roll_out
-from gflowexplainer.network import FlowNetwork, NetworkInputs
-from gflowexplainer.readings import EXPLAINING, WEIGHTINGS, read_samples, reward_weights
-from gflowexplainer.rewards.building import build_reward
+from gflowexplainer.readings import EXPLAINING, WEIGHTINGS, read_policy, read_samples, reward_weights
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
-from gflowexplainer.training import Trainer, calibrate
+from gflowexplainer.training import Trainer
 
 
 class GFlow:
@@ -43,42 +41,37 @@ class GFlow:
         self.weighting = one_of("weighting", weighting, WEIGHTINGS)
         bound = {} if max_nodes is None else {"max_nodes": max_nodes}
         self.settings = Settings.preset(preset, **bound, **changes)
-        self._network: FlowNetwork | None = None
+        self._weights: dict[str, Tensor] | None = None
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Trains the flow network on the instances of ``subject``."""
-        trainer = Trainer(
+        self._weights = self._trainer(subject, seed).run(progress=False).weights()
+
+    def _trainer(self, subject: Subject, seed: int, weights: dict[str, Tensor] | None = None) -> Trainer:
+        return Trainer(
             subject.predictor,
             subject.instances,
             self.settings.change(seed=seed),
             embedding=subject.embedding,
+            evidence=subject.node_probabilities,
             target=subject.target,
+            weights=weights,
         )
-        self._network = trainer.run(progress=False).network
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Samples subgraphs of every instance and scores nodes and edges by their probability."""
-        if self._network is None:
+        if self._weights is None:
             raise ConfigError("This explainer has not been fitted. Call fit first.")
-        settings = self._network.settings
-        inputs = NetworkInputs.of(subject.instances, subject.embedding, settings, subject.predictor.num_hops)
+        trainer = self._trainer(subject, seed, self._weights)
         every = torch.arange(len(subject), device=subject.instances.device)
-        rollouts = self._network.sample(inputs, every.repeat_interleave(self.num_samples), EXPLAINING, seed)
-        log_weight = None
+        rollouts = trainer.network.sample(trainer.inputs, every.repeat_interleave(self.num_samples), EXPLAINING, seed)
         if self.weighting == "reward":
-            reward = build_reward(
-                settings, subject.predictor, subject.instances, embedding=subject.embedding, target=subject.target
-            )
-            calibrate(reward, self._network, inputs)
-            log_weight = reward_weights(self._network, inputs, rollouts, reward)
-        reading = read_samples(subject.instances, rollouts.subgraphs, log_weight)
-        order = self._order(inputs, reading.node)
-        return Scores(reading.node, edge_values(subject.instances, reading.neighbor), order=order)
-
-    def _order(self, inputs: NetworkInputs, probability: Tensor) -> Tensor:
-        """Names the nodes of each instance in a connected order, the most probable neighbour first, ``[I, K]``."""
-        assert self._network is not None
-        instances = inputs.instances
-        every = torch.arange(len(instances), device=instances.device)
-        start = self._network.starts(inputs, every)
-        return roll_out(instances, every, start, self.settings.max_nodes, grow_by(probability)).subgraphs.members
+            log_weight = reward_weights(trainer.network, trainer.inputs, rollouts, trainer.reward)
+            reading = read_samples(subject.instances, rollouts.subgraphs, log_weight)
+        else:
+            reading = read_policy(trainer.network, trainer.inputs, rollouts)
+        start = trainer.network.starts(trainer.inputs, every)
+        order = roll_out(subject.instances, every, start, self.settings.max_nodes, grow_by(reading.node))
+        edge = edge_values(subject.instances, reading.neighbor)
+        # The nodes are named in a connected order, the most probable neighbour first.
+        return Scores(reading.node, edge, order=order.subgraphs.members)

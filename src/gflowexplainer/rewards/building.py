@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.instances import Instances
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
@@ -24,16 +25,34 @@ def build_reward(
     instances: Instances,
     *,
     embedding: Tensor | None = None,
+    evidence: Tensor | None = None,
     target: Target | None = None,
+    consensus: Consensus | None = None,
 ) -> Reward:
-    """Makes the reward that ``settings`` describe, for these instances."""
+    """Makes the reward that ``settings`` describe, for these instances.
+
+    Args:
+        settings: All settings.
+        predictor: The explained model.
+        instances: The instances.
+        embedding: The model's embeddings at their nodes, shape ``[n, H]``; the regularised reward needs them.
+        evidence: What the model predicts at their nodes, shape ``[n, C]``; the consensus reward needs it at node level.
+        target: What is held; asked from the model if not given.
+        consensus: What :func:`learn_consensus` found, for the consensus reward.
+    """
     shared: dict[str, Any] = {
         "target": target,
         "beta": settings.beta,
         "relative": settings.relative_beta,
         "min_nodes": settings.min_nodes,
-        "removal": settings.removal,
+        "removal": "induced" if settings.removal == "auto" else settings.removal,
     }
+    if settings.reward == "consensus":
+        if consensus is None:
+            raise ConfigError("The consensus reward has to be learned first. Pass 'consensus', from learn_consensus.")
+        return ConsensusReward(
+            predictor, instances, consensus=consensus, raw=raw_evidence(instances, evidence), **shared
+        )
     if settings.reward == "prediction":
         return PredictionReward(predictor, instances, **shared)
     if settings.reward == "regularized":
@@ -48,3 +67,14 @@ def build_reward(
         seed=settings.seed,
         **shared,
     )
+
+
+def raw_evidence(instances: Instances, evidence: Tensor | None) -> Tensor:
+    """Gives what the consensus tells nodes apart by: the model's predictions at nodes, or the features of a graph."""
+    if instances.level == "graph":
+        return instances.x
+    if evidence is None:
+        raise ConfigError(
+            "The consensus reward needs what the model predicts at every node. Pass 'evidence' or reward='context'."
+        )
+    return evidence

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import uniform
 from gflowexplainer.rewards.cache import KeyedCache
@@ -16,6 +16,9 @@ from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.rewards.target import TINY
 from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
 from gflowexplainer.subgraphs import Subgraphs, instance_keys
+
+AVERAGES = ("probability", "odds")
+_CERTAIN = 1e-6
 
 
 class ContextReward(Reward):
@@ -29,6 +32,8 @@ class ContextReward(Reward):
     ids, so the reward is deterministic and can be cached, and no batch changes it.
 
     Args:
+        average: ``"probability"``: the mean above. ``"odds"``: the mean of the log-odds, which do not saturate;
+            for regression, of the log of how well the value is held.
         num_contexts: Number ``M`` of contexts of each instance.
         keep_probability: Probability :math:`\alpha` in (0, 1] that a context holds a node.
         seed: Names the draw of the contexts.
@@ -41,10 +46,12 @@ class ContextReward(Reward):
         *,
         num_contexts: int = 32,
         keep_probability: float = 0.5,
+        average: str = "probability",
         seed: int = 0,
         **settings: Any,
     ) -> None:
         super().__init__(predictor, instances, **settings)
+        self.average = one_of("average", average, AVERAGES)
         if not 0 < keep_probability <= 1:
             raise ConfigError(f"'keep_probability' (alpha) must lie in (0, 1] (got {keep_probability}).")
         if num_contexts < 1:
@@ -86,10 +93,10 @@ class ContextReward(Reward):
             self._mean_held(subgraphs[torch.arange(i, min(i + rows, len(subgraphs)), device=subgraphs.instance.device)])
             for i in range(0, len(subgraphs), rows)
         ]
-        return torch.cat(parts).clamp(min=TINY).log()
+        return torch.cat(parts)
 
     def _mean_held(self, subgraphs: Subgraphs) -> Tensor:
-        """Averages over the contexts, asking the model once about each different union, shape ``[B]``."""
+        """Averages over the contexts, asking the model once about each different union: the log-reward, ``[B]``."""
         members = subgraphs.members.clamp(min=0)
         new = subgraphs.filled & ~self._contexts[:, members]
         keys = torch.where(new, self.instances.key[members], 0).sum(dim=-1)
@@ -104,7 +111,12 @@ class ContextReward(Reward):
             self._held.add(new_keys, answers)
             held = held.to(answers)
             held[missing] = answers[group]
-        return held.view(keys.shape).mean(dim=0)
+        held = held.view(keys.shape)
+        if self.average == "probability":
+            return held.mean(dim=0).clamp(min=TINY).log()
+        if self.target.label is None:
+            return held.clamp(min=TINY).log().mean(dim=0)
+        return held.clamp(_CERTAIN, 1 - _CERTAIN).logit().mean(dim=0)
 
     def _ask(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
         """Asks how well the union of subgraph ``row`` and ``context`` holds the target, both ``[Q]``."""

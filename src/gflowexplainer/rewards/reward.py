@@ -12,8 +12,8 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
-from gflowexplainer.subgraphs import Subgraphs, size_penalty, subgraph_keys
+from gflowexplainer.segments import first_of_each, ranges, segment_sum
+from gflowexplainer.subgraphs import Subgraphs, kept_mask, size_penalty, subgraph_keys
 
 REMOVALS = ("induced", "isolate")
 
@@ -96,8 +96,9 @@ class Reward(ABC):
         return value + size_penalty(subgraphs.size, grows, self.min_nodes)
 
     def temper(self, log_score: Tensor, instance: Tensor) -> Tensor:
-        """Applies the exponent of each subgraph's instance."""
-        return log_score * (self.beta / self.spread[instance])
+        """Applies the exponent of each row's instance to log-scores ``[B]`` or ``[B, V]``."""
+        exponent = self.beta / self.spread[instance]
+        return log_score * (exponent if log_score.dim() == 1 else exponent[:, None])
 
     def calibrate(self, subgraphs: Subgraphs) -> None:
         """Measures the spread of log-rewards of each instance on a sample of its subgraphs.
@@ -124,12 +125,7 @@ class Reward(ABC):
 
     def kept_mask(self, subgraphs: Subgraphs) -> Tensor:
         """Marks the members as a flat mask over the nodes of each subgraph's instance."""
-        counts = self.instances.node_counts[subgraphs.instance]
-        first = pointers(counts)
-        mask = torch.zeros(int(first[-1]), dtype=torch.bool, device=first.device)
-        shift = (first[:-1] - self.instances.ptr[subgraphs.instance])[:, None]
-        mask[(subgraphs.members + shift)[subgraphs.filled]] = True
-        return mask
+        return kept_mask(self.instances, subgraphs)
 
     def predict(self, subgraphs: Subgraphs, *, without: bool = False) -> Tensor:
         """Predicts with only the subgraphs, or ``without`` them, shape ``[B, C]``."""

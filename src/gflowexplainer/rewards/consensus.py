@@ -1,0 +1,229 @@
+r"""The consensus reward: what holds predictions in general, learned over many instances, summed up for one subgraph.
+
+How strongly one subgraph holds one prediction can be measured (:class:`~gflowexplainer.rewards.context.ContextReward`),
+but the measurement is noisy and peculiar to the instance. What is common to all instances is not: a linear model with
+few parameters, fitted to the measurements of random subgraphs of all instances at once, says what a node of some kind
+and an edge between two kinds add to the log-odds of a prediction. The evidence of a subgraph is the sum over its nodes
+and inner edges, and its reward the evidence *per node*, so that a subgraph gains nothing by growing beyond what speaks:
+
+.. math:: \log R(s) = \frac{1}{|s|} \Big( \sum_{v \in s} w^\top f_v + \sum_{\{u, v\} \subseteq s,\, uv \in E}
+          \big( w_e + f_u^\top W f_v \big) \Big)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.instances import Instances
+from gflowexplainer.rewards.context import ContextReward
+from gflowexplainer.rewards.evidence import Evidence, basis_of
+from gflowexplainer.rewards.model import Predictor
+from gflowexplainer.rewards.reward import REMOVALS, Reward
+from gflowexplainer.rewards.target import Target
+from gflowexplainer.segments import segment_sum
+from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+
+RIDGE, PAIR_RIDGE = 1e-3, 1e-2
+"""Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """What holds predictions in general.
+
+    Attributes:
+        basis: Brings raw node evidence to kinds, shape ``[R, D]``.
+        weight: Weights of a description, one row for each class and, last, one for all together, ``[C + 1, P]``.
+        removal: What "without the rest" meant when it was measured.
+        explained: Share of the variance of the measurements, within instances, that the model explains.
+    """
+
+    basis: Tensor
+    weight: Tensor
+    removal: str
+    explained: float
+
+    def weights_of(self, target: Target) -> Tensor:
+        """Gives the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
+        if target.label is None:
+            return self.weight[-1:].expand(target.prediction.size(0), -1)
+        return self.weight[target.label]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Gives everything as tensors, for a file."""
+        facts = torch.tensor([float(REMOVALS.index(self.removal)), self.explained], dtype=torch.double)
+        return {"consensus/basis": self.basis, "consensus/weight": self.weight, "consensus/facts": facts}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], device: torch.device) -> Consensus:
+        """Reads what :meth:`tensors` gave."""
+        try:
+            removal, explained = tensors["consensus/facts"].tolist()
+            basis, weight = tensors["consensus/basis"].to(device), tensors["consensus/weight"].to(device)
+            return cls(basis, weight, REMOVALS[int(removal)], explained)
+        except (KeyError, ValueError, IndexError) as error:
+            raise CheckpointError(
+                f"The file holds no consensus reward, or one of another version ({error})."
+            ) from error
+
+
+def learn_consensus(
+    predictor: Predictor,
+    instances: Instances,
+    raw: Tensor,
+    target: Target,
+    subgraphs: Subgraphs,
+    *,
+    removals: Sequence[str],
+    pooling: float,
+    num_contexts: int,
+    keep_probability: float,
+    seed: int,
+) -> Consensus:
+    """Measures how strongly subgraphs hold their predictions in company, and fits the linear model to it.
+
+    Args:
+        predictor: The explained model.
+        instances: The instances.
+        raw: Raw evidence of every node, shape ``[n, R]``.
+        target: What is held.
+        subgraphs: ``B`` subgraphs to measure, of all instances.
+        removals: Candidate meanings of "without the rest"; the one whose measurements agree best between instances, by
+            the share of variance explained, is taken.
+        pooling: A class of so many instances is described half by its own weights and half by those of all classes;
+            infinite to tell no classes apart.
+        num_contexts: See :class:`ContextReward`.
+        keep_probability: See :class:`ContextReward`.
+        seed: Names the contexts.
+    """
+    basis = basis_of(raw)
+    evidence = Evidence.of(instances, raw, basis)
+    description = evidence.describe(subgraphs)
+    ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
+    classes = 0 if target.label is None else target.prediction.size(1)
+    best: Consensus | None = None
+    for removal in removals:
+        measured = ContextReward(
+            predictor,
+            instances,
+            target=target,
+            removal=removal,
+            num_contexts=num_contexts,
+            keep_probability=keep_probability,
+            average="odds",
+            seed=seed,
+        ).log_score(subgraphs)
+        weight, explained = fit_weights(
+            description, measured, subgraphs.instance, target.label, classes, ridge, pooling
+        )
+        if best is None or explained > best.explained:
+            best = Consensus(basis, weight, removal, explained)
+    assert best is not None
+    return best
+
+
+def fit_weights(
+    description: Tensor,
+    measured: Tensor,
+    instance: Tensor,
+    label: Tensor | None,
+    num_classes: int,
+    ridge: Tensor,
+    pooling: float,
+) -> tuple[Tensor, float]:
+    """Fits measurements within each instance by least squares, classes partly pooled.
+
+    All instances count alike, whatever the number of their subgraphs, and each has an intercept of its own.
+
+    Args:
+        description: Descriptions of ``B`` subgraphs, shape ``[B, P]``.
+        measured: What was measured of each, shape ``[B]``.
+        instance: Instance of each, shape ``[B]``.
+        label: Class of each instance, shape ``[I]``; ``None`` for regression.
+        num_classes: Number ``C`` of classes; 0 for regression.
+        ridge: Penalty of each standardised weight, shape ``[P]``.
+        pooling: See :func:`learn_consensus`.
+
+    Returns:
+        Weights ``[C + 1, P]``, the last row for all classes together, and the share of variance which that explains.
+    """
+    number = int(instance.max()) + 1
+    share = 1 / torch.bincount(instance, minlength=number).clamp(min=1).double()[instance]
+
+    def within(values: Tensor) -> Tensor:
+        flat = values.double().reshape(values.size(0), -1)
+        centred = flat - segment_sum(flat * share[:, None], instance, number)[instance]
+        return centred.reshape(values.shape)
+
+    columns, wanted = within(description), within(measured)
+    total = float(share.sum())
+    scale = ((columns.square() * share[:, None]).sum(dim=0) / total).sqrt()
+    scale = torch.where(scale > 1e-9, scale, 1.0)
+    columns = columns / scale
+    weighted = columns * share[:, None]
+    penalty = torch.diag(ridge)
+    pooled = torch.linalg.solve(weighted.t() @ columns / total + penalty, weighted.t() @ wanted / total)
+    residual = wanted - columns @ pooled
+    variance = float((share * wanted.square()).sum())
+    explained = 1 - float((share * residual.square()).sum()) / variance if variance > 0 else 0.0
+    rows = []
+    for c in range(num_classes):
+        if label is None or math.isinf(pooling):
+            rows.append(pooled)
+            continue
+        own = label[instance] == c
+        if not own.any():
+            rows.append(pooled)  # the limit of ever weaker pooling, also where there is none
+            continue
+        here = columns[own].t() * share[own]
+        count = float(share[own].sum())
+        left = here @ columns[own] + count * penalty + pooling * torch.eye(len(scale)).to(columns)
+        rows.append(torch.linalg.solve(left, here @ wanted[own] + pooling * pooled))
+    return torch.stack([*rows, pooled]) / scale, explained
+
+
+class ConsensusReward(Reward):
+    """The evidence per node of a subgraph, as a :class:`Consensus` sees it. It asks the model nothing.
+
+    Args:
+        predictor: The explained model.
+        instances: The instances.
+        consensus: What was learned.
+        raw: Raw evidence of every node, shape ``[n, R]``.
+        **settings: See :class:`Reward`.
+    """
+
+    def __init__(
+        self, predictor: Predictor, instances: Instances, *, consensus: Consensus, raw: Tensor, **settings: Any
+    ) -> None:
+        super().__init__(predictor, instances, **{**settings, "removal": consensus.removal})
+        evidence = Evidence.of(instances, raw, consensus.basis)
+        weight = consensus.weights_of(self.target)
+        self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
+
+    def values(self) -> Tensor:
+        """Gives what speaks for each node, itself and its edges on average, in units of the log-reward, ``[n, 2]``."""
+        instances = self.instances
+        row = torch.repeat_interleave(torch.arange(instances.num_nodes, device=instances.device), instances.degree)
+        edges = segment_sum(self.entry_value, row, instances.num_nodes) / instances.degree.clamp(min=1)
+        return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
+
+    def log_score(self, subgraphs: Subgraphs) -> Tensor:
+        """See :class:`Reward`; nothing is cached, as looking it up would cost what computing it does."""
+        self.num_requests += len(subgraphs)
+        return self._log_score(subgraphs)
+
+    def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        filled = subgraphs.filled
+        nodes = torch.where(filled, self.node_value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
+        inside, position = inner_neighbors(self.instances, subgraphs)
+        if self.entry_value.numel():
+            nodes = nodes + torch.where(inside, self.entry_value[position], 0).sum(dim=(1, 2)) / 2
+        return nodes / filled.sum(dim=1).clamp(min=1)

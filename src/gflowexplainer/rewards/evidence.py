@@ -1,0 +1,124 @@
+"""What a subgraph is made of, in a few numbers that mean the same in every instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.instances import Instances
+from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+
+MAX_KINDS = 16
+"""Columns of node evidence that are kept; of more, this many principal components are."""
+_ROWS_AT_ONCE = 8192
+_NO_SPREAD = 1e-6
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the model makes of each node, and from it a description of any subgraph.
+
+    The description of a subgraph counts its nodes by kind, its nodes and its inner edges. "Kind" is soft: at node level
+    the class probabilities that the model predicts at the node, which know of its surroundings already; at graph level
+    its input features, which do not, so that there the inner edges are also counted by the kinds of both ends.
+
+    Attributes:
+        instances: Instances with ``n`` nodes.
+        kind: How much each node is of each kind, shape ``[n, D]``.
+    """
+
+    instances: Instances
+    kind: Tensor
+
+    @property
+    def _by_pair(self) -> bool:
+        return self.instances.level == "graph"
+
+    @classmethod
+    def of(cls, instances: Instances, raw: Tensor, basis: Tensor) -> Evidence:
+        """Brings raw evidence ``[n, R]`` to few columns by a ``basis`` ``[R, D]`` of :func:`basis_of`."""
+        if raw.size(1) != basis.size(0):
+            raise ConfigError(
+                f"The evidence of a node has {raw.size(1)} columns, but {basis.size(0)} were learned from."
+            )
+        return cls(instances, raw.double() @ basis)
+
+    @property
+    def num_columns(self) -> int:
+        """Length ``P`` of a description."""
+        kinds = self.kind.size(1)
+        return kinds + 2 + (kinds * (kinds + 1) // 2 if self._by_pair else 0)
+
+    def describe(self, subgraphs: Subgraphs) -> Tensor:
+        """Describes ``B`` subgraphs: nodes by kind, nodes, edges, edges by pair of kinds, shape ``[B, P]``."""
+        every = torch.arange(len(subgraphs), device=subgraphs.instance.device)
+        return torch.cat([self._describe(subgraphs[rows]) for rows in every.split(_ROWS_AT_ONCE)])
+
+    def _describe(self, subgraphs: Subgraphs) -> Tensor:
+        row, slot = torch.nonzero(subgraphs.filled, as_tuple=True)
+        nodes = self.kind.new_zeros(len(subgraphs), self.kind.size(1))
+        nodes.index_add_(0, row, self.kind[subgraphs.members[row, slot]])
+        inside, _ = inner_neighbors(self.instances, subgraphs)
+        row, one, other = torch.nonzero(inside.triu(1), as_tuple=True)
+        kinds = self._pairs(subgraphs.members[row, one], subgraphs.members[row, other])
+        edges = self.kind.new_zeros(len(subgraphs), 1 + kinds.size(1))
+        edges.index_add_(0, row, torch.cat([kinds.new_ones(kinds.size(0), 1), kinds], dim=1))
+        return torch.cat([nodes, subgraphs.size[:, None].to(nodes), edges], dim=1)
+
+    def _pairs(self, one: Tensor, other: Tensor) -> Tensor:
+        """Gives the kinds of edges between nodes, both ``[Q]``, shape ``[Q, D (D + 1) / 2]``, or ``[Q, 0]``."""
+        if self._by_pair:
+            return pair_products(self.kind[one], self.kind[other])
+        return self.kind.new_zeros(one.numel(), 0)
+
+    def node_values(self, weight: Tensor) -> Tensor:
+        """Values every node by the weights ``[I, P]`` of its instance, shape ``[n]``."""
+        own = weight[self.instances.owner, : self.kind.size(1)]
+        return (self.kind * own).sum(dim=1)
+
+    def entry_values(self, weight: Tensor) -> Tensor:
+        """Values every neighbour entry by the weights ``[I, P]`` of its instance, shape ``[m]``."""
+        kinds, instances = self.kind.size(1), self.instances
+        row = torch.repeat_interleave(torch.arange(instances.num_nodes, device=weight.device), instances.degree)
+        values = []
+        for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
+            one, other = row[part], instances.neighbor[part]
+            own = weight[instances.owner[one], kinds + 1 :]
+            values.append(own[:, 0] + (self._pairs(one, other) * own[:, 1:]).sum(dim=1))
+        return torch.cat(values) if values else self.kind.new_zeros(0)
+
+    def is_pair(self) -> Tensor:
+        """Marks the columns of a description that count edges by kinds, shape ``[P]``."""
+        place = torch.arange(self.num_columns, device=self.kind.device)
+        return place >= self.kind.size(1) + 2
+
+
+def pair_products(one: Tensor, other: Tensor) -> Tensor:
+    """Gives the symmetric products of two rows of kinds, both ``[Q, D]``, shape ``[Q, D (D + 1) / 2]``."""
+    first, second = torch.triu_indices(one.size(1), one.size(1), device=one.device)
+    return one[:, first] * other[:, second] + one[:, second] * other[:, first]
+
+
+def basis_of(raw: Tensor) -> Tensor:
+    """Finds few directions that raw evidence ``[n, R]`` is told apart by, shape ``[R, D]`` with at most 16 columns.
+
+    Columns that vary are kept as they are, if they are few. Of more, the principal components are taken, each with a
+    fixed sign and spread 1.
+    """
+    raw = raw.double()
+    centred = raw - raw.mean(dim=0)
+    varies = centred.abs().amax(dim=0) > 1e-9
+    basis = torch.eye(raw.size(1), dtype=torch.double, device=raw.device)[:, varies]
+    if basis.size(1) <= MAX_KINDS:
+        return basis
+    _, directions = torch.linalg.eigh(centred.t() @ centred)
+    basis = directions[:, -MAX_KINDS:].flip(1)
+    largest = basis.gather(0, basis.abs().argmax(dim=0, keepdim=True))
+    basis = basis * torch.where(largest < 0, -1.0, 1.0)
+    spread = (centred @ basis).std(dim=0, correction=0)
+    # Along directions in which these nodes do not differ, other nodes would be blown up.
+    tells = spread > _NO_SPREAD * spread[0]
+    return basis[:, tells] / spread[tells]

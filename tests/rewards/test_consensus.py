@@ -1,0 +1,442 @@
+"""The consensus reward: the fit against numpy and scikit-learn, the reward against a loop with networkx."""
+
+import itertools
+import math
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression, Ridge
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.instances import Instances
+from gflowexplainer.rewards import ContextReward, Predictor
+from gflowexplainer.rewards.consensus import (
+    PAIR_RIDGE,
+    RIDGE,
+    Consensus,
+    ConsensusReward,
+    fit_weights,
+    learn_consensus,
+)
+from gflowexplainer.rewards.evidence import Evidence
+from gflowexplainer.rewards.target import Target
+from gflowexplainer.subgraphs import Subgraphs, subgraph_keys
+from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
+
+COUNTS = [40, 15, 25, 30]
+LABEL = torch.tensor([0, 1, 0, 1])
+
+
+def subgraphs_of(*rows: tuple[int, list[int]], width: int = 4) -> Subgraphs:
+    members = [nodes + [-1] * (width - len(nodes)) for _, nodes in rows]
+    return Subgraphs(torch.tensor([instance for instance, _ in rows]), torch.tensor(members))
+
+
+def connected_of(instances: Instances, width: int = 3) -> Subgraphs:
+    """Lists all connected subgraphs of at most ``width`` nodes by networkx."""
+    whole = nx.Graph(instances.edge_index.t().tolist())
+    rows = []
+    for number in range(len(instances)):
+        nodes = range(int(instances.ptr[number]), int(instances.ptr[number + 1]))
+        for size in range(1, width + 1):
+            for chosen in itertools.combinations(nodes, size):
+                if size == 1 or nx.is_connected(whole.subgraph(chosen)):
+                    rows.append((number, list(chosen)))
+    return subgraphs_of(*rows, width=width)
+
+
+# The fit --------------------------------------------------------------------------------------------------------------
+
+
+def measurements(noise: float = 0.3) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Four instances of two classes, with weights of each class and a level of each instance."""
+    generator = torch.Generator().manual_seed(0)
+    instance = torch.arange(4).repeat_interleave(torch.tensor(COUNTS))
+    description = torch.randn(110, 3, generator=generator).double() * torch.tensor([1.0, 5.0, 0.1])
+    weight = torch.tensor([[1.0, -2.0, 30.0], [0.5, 1.0, -8.0]]).double()
+    level = torch.tensor([3.0, -50.0, 7.0, 0.0]).double()
+    measured = (description * weight[LABEL[instance]]).sum(dim=1) + level[instance]
+    return description, measured + noise * torch.randn(110, generator=generator).double(), instance, weight
+
+
+def with_dummies(description: Tensor, instance: Tensor) -> np.ndarray:
+    return np.concatenate([description.numpy(), np.eye(4)[instance.numpy()]], axis=1)
+
+
+def shares(instance: Tensor) -> np.ndarray:
+    return 1 / np.array(COUNTS)[instance.numpy()]
+
+
+def test_without_penalty_it_is_least_squares_with_an_intercept_of_each_instance() -> None:
+    description, measured, instance, _ = measurements()
+    found, explained = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 5.0)
+    design = with_dummies(description, instance)
+    model = LinearRegression(fit_intercept=False)
+    model.fit(design, measured.numpy(), sample_weight=shares(instance))
+    np.testing.assert_allclose(found[-1].numpy(), model.coef_[:3], rtol=1e-9)
+    levels = LinearRegression(fit_intercept=False).fit(design[:, 3:], measured.numpy(), sample_weight=shares(instance))
+
+    def left(predicted: np.ndarray) -> float:
+        return float((shares(instance) * (measured.numpy() - predicted) ** 2).sum())
+
+    wanted = 1 - left(model.predict(design)) / left(levels.predict(design[:, 3:]))
+    assert explained == pytest.approx(wanted)
+    assert 0.05 < explained < 0.95
+
+
+def test_the_penalty_is_that_of_standardised_columns() -> None:
+    description, measured, instance, _ = measurements()
+    ridge = torch.full((3,), 0.3, dtype=torch.double)
+    found, _ = fit_weights(description, measured, instance, None, 0, ridge, 5.0)
+    share = shares(instance)
+    columns, wanted = description.numpy().copy(), measured.numpy().copy()
+    for number in range(4):
+        rows = instance.numpy() == number
+        columns[rows] -= columns[rows].mean(axis=0)
+        wanted[rows] -= wanted[rows].mean()
+    scale = np.sqrt((share[:, None] * columns**2).sum(axis=0) / 4)
+    model = Ridge(alpha=4 * 0.3, fit_intercept=False).fit(columns / scale, wanted, sample_weight=share)
+    np.testing.assert_allclose(found[0].numpy(), model.coef_ / scale, rtol=1e-9)
+    assert found.shape == (1, 3)
+
+
+def test_planted_weights_are_found_exactly() -> None:
+    description, _, instance, weight = measurements()
+    level = torch.tensor([3.0, -50.0, 7.0, 0.0]).double()
+    measured = description @ weight[0] + level[instance]
+    found, explained = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 30.0)
+    torch.testing.assert_close(found, weight[:1].expand(3, -1))
+    assert explained == pytest.approx(1)
+
+
+def test_classes_are_told_apart_by_how_little_they_are_pooled() -> None:
+    description, measured, instance, weight = measurements(noise=0.0)
+
+    def fit(pooling: float) -> Tensor:
+        return fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), pooling)[0]
+
+    apart, together, all_but = fit(0.0), fit(math.inf), fit(1e9)
+    torch.testing.assert_close(apart[:2], weight)  # each class by itself
+    assert torch.equal(together, together[-1:].expand(3, -1))
+    torch.testing.assert_close(all_but, together, rtol=1e-5, atol=0)
+    torch.testing.assert_close(apart[-1], together[-1])
+    # Between the two, ever nearer to the common weights.
+    distance = [float((fit(p)[0] - together[0]).norm()) for p in (0.0, 0.5, 2.0, 30.0, 1e9)]
+    assert distance == sorted(distance, reverse=True)
+
+
+def test_at_as_many_instances_as_the_pooling_class_and_all_classes_count_alike() -> None:
+    # One column: the solution is then the mean of both, where the class is as spread as all are.
+    description = torch.tensor([-1.0, 1.0] * 4).double()[:, None]
+    instance = torch.arange(4).repeat_interleave(2)
+    measured = description[:, 0] * torch.tensor([1.0, 1.0, 9.0, 9.0]).double()[instance]
+    label = torch.tensor([0, 0, 1, 1])
+    found, _ = fit_weights(description, measured, instance, label, 2, torch.zeros(1), 2.0)
+    assert found.flatten().tolist() == pytest.approx([3, 7, 5])  # 1 and 5, 9 and 5, all
+
+
+@pytest.mark.parametrize("pooling", [0.0, 3.0, math.inf])
+def test_a_class_without_instances_is_described_by_all_others(pooling: float) -> None:
+    description, measured, instance, _ = measurements()
+    found, _ = fit_weights(description, measured, instance, LABEL, 3, torch.full((3,), 1e-3), pooling)
+    assert found.shape == (4, 3)
+    torch.testing.assert_close(found[2], found[3])
+
+
+def test_instances_count_alike_however_many_subgraphs_were_measured() -> None:
+    description, measured, instance, _ = measurements()
+    first = instance == 0
+    again = [torch.cat([t, t[first], t[first]]) for t in (description, measured, instance)]
+    one, _ = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 0.1), 2.0)
+    two, _ = fit_weights(*again, LABEL, 2, torch.full((3,), 0.1), 2.0)
+    torch.testing.assert_close(one, two)
+
+
+def test_a_column_that_is_constant_within_instances_says_nothing() -> None:
+    description, measured, instance, _ = measurements()
+    description[:, 2] = instance.double()
+    found, _ = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
+    assert (found[:, 2].abs() < 1e-12).all()
+    assert torch.isfinite(found).all()
+    flat, explained = fit_weights(description, torch.ones(110), instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
+    assert (flat.abs() < 1e-12).all()
+    assert explained == 0
+
+
+# What is learned ------------------------------------------------------------------------------------------------------
+
+
+class KindsAndBonds(nn.Module):
+    """Log-odds of class 1 of a graph: 2 for each node of the first kind, -1 for each edge."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        number = int(batch.max()) + 1
+        value = torch.zeros(number, dtype=x.dtype).index_add(0, batch, 2 * x[:, 0])
+        value = value.index_add(0, batch[edge_index[0]], torch.full_like(edge_index[0], -0.5, dtype=x.dtype))
+        return torch.stack([torch.zeros_like(value), value - 3], dim=1)
+
+
+def kinds_graph(seed: int, num_nodes: int = 7) -> Data:
+    graph = random_graph(num_nodes, 0.2, seed=seed)
+    kind = torch.randint(0, 2, (num_nodes,), generator=torch.Generator().manual_seed(seed))
+    kind[:2] = torch.tensor([0, 1])
+    graph.x = torch.nn.functional.one_hot(kind, 2).float()
+    return graph
+
+
+LEARNING: dict[str, Any] = {"pooling": math.inf, "num_contexts": 8, "keep_probability": 0.5, "seed": 0}
+
+
+def learn(predictor: Predictor, instances: Instances, raw: Tensor | None = None, **settings: Any) -> Consensus:
+    target = Target.of(predictor, instances, settings.pop("label", None))
+    raw = instances.x if raw is None else raw
+    given = {"removals": ("induced",), **LEARNING, **settings}
+    return learn_consensus(predictor, instances, raw, target, connected_of(instances), **given)
+
+
+def test_what_a_model_looks_at_is_found_out() -> None:
+    instances = Instances.of_graphs([kinds_graph(seed) for seed in range(6)])
+    predictor = Predictor(KindsAndBonds(), level="graph", num_hops=1)
+    consensus = learn(predictor, instances, label=torch.ones(6, dtype=torch.long), num_contexts=64)
+    first, second, nodes, edges, *pairs = consensus.weight[-1].tolist()
+    # A node that is added was absent in half of the contexts, an edge in three quarters of them, at most.
+    assert first - second > 0.7
+    assert edges < -0.1
+    assert consensus.explained > 0.8
+    assert max(abs(p) for p in pairs) < 0.3
+    assert nodes == pytest.approx(0, abs=1.0)
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_it_is_the_fit_of_the_context_rewards_log_odds(level: str) -> None:
+    if level == "graph":
+        instances = Instances.of_graphs([random_graph(7, 0.2, seed=seed) for seed in range(3)])
+        predictor, raw = Predictor(GraphModel(seed=3), level="graph"), instances.x
+    else:
+        graph = random_graph(9, 0.2, seed=1)
+        instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 4, 8], 2)
+        predictor = Predictor(NodeModel(seed=3))
+        raw = NodeModel(seed=3)(graph.x, graph.edge_index).softmax(dim=1).detach()[instances.node_id]
+    found = learn(predictor, instances, raw, pooling=1.5)
+    subgraphs, target = connected_of(instances), Target.of(predictor, instances)
+    score = ContextReward(
+        predictor, instances, num_contexts=8, keep_probability=0.5, average="odds", seed=0, target=target
+    ).log_score(subgraphs)
+    evidence = Evidence.of(instances, raw, found.basis)
+    ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE)
+    weight, explained = fit_weights(
+        evidence.describe(subgraphs), score, subgraphs.instance, target.label, found.weight.size(0) - 1, ridge, 1.5
+    )
+    torch.testing.assert_close(found.weight, weight)
+    assert found.explained == pytest.approx(explained)
+    assert found.weight.shape == ((3 if level == "node" else 2) + 1, evidence.num_columns)
+    assert torch.equal(found.weights_of(target), found.weight[target.label])
+
+
+def test_of_two_removals_the_one_that_agrees_better_is_taken() -> None:
+    chosen = set()
+    instances = Instances.of_graphs([random_graph(6, 0.2, seed=seed) for seed in range(3)])
+    for seed in range(6):
+        predictor = Predictor(GraphModel(seed=seed), level="graph")
+        alone = {removal: learn(predictor, instances, removals=(removal,)) for removal in ("induced", "isolate")}
+        for order in (("induced", "isolate"), ("isolate", "induced")):
+            both = learn(predictor, instances, removals=order)
+            assert both.explained == max(c.explained for c in alone.values())
+            assert both.explained == alone[both.removal].explained
+            assert torch.equal(both.weight, alone[both.removal].weight)
+        chosen.add(both.removal)
+    assert chosen == {"induced", "isolate"}
+
+
+def test_it_survives_a_file_and_another_file_is_refused() -> None:
+    instances = Instances.of_graphs([kinds_graph(seed) for seed in range(3)])
+    consensus = learn(Predictor(KindsAndBonds(), level="graph", num_hops=1), instances, removals=("isolate",))
+    again = Consensus.from_tensors(consensus.tensors(), torch.device("cpu"))
+    assert torch.equal(again.basis, consensus.basis)
+    assert torch.equal(again.weight, consensus.weight)
+    assert (again.removal, again.explained) == ("isolate", consensus.explained)
+    for wrong in ({}, {**consensus.tensors(), "consensus/facts": torch.tensor([7.0, 0.0])}):
+        with pytest.raises(CheckpointError, match="no consensus reward"):
+            Consensus.from_tensors(wrong, torch.device("cpu"))
+
+
+def test_values_instead_of_classes_have_one_row_of_weights() -> None:
+    graphs = [random_graph(6, 0.2, seed=seed) for seed in range(3)]
+    for graph in graphs:
+        graph.edge_attr = torch.rand(graph.num_edges, 2, generator=torch.Generator().manual_seed(0))
+    instances = Instances.of_graphs(graphs, arguments=["edge_attr"])
+    predictor = Predictor(EdgeFeatureModel(), level="graph", mode="regression")
+    consensus = learn(predictor, instances)
+    assert consensus.weight.shape[0] == 1
+    target = Target.of(predictor, instances)
+    assert torch.equal(consensus.weights_of(target), consensus.weight.expand(3, -1))
+    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, target=target)
+    assert torch.isfinite(reward.log_score(connected_of(instances))).all()
+    assert consensus.explained > 0
+
+
+# The reward -----------------------------------------------------------------------------------------------------------
+
+
+def random_consensus(columns: int, kinds: int, classes: int = 2, seed: int = 0) -> Consensus:
+    weight = torch.randn(classes + 1, columns, generator=torch.Generator().manual_seed(seed)).double()
+    return Consensus(torch.eye(kinds, dtype=torch.double), weight, "induced", 0.5)
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_evidence_a_node_against_a_loop_over_networkx(level: str) -> None:
+    graphs = [random_graph(7, 0.25, seed=seed) for seed in range(3)]
+    if level == "graph":
+        instances, predictor = Instances.of_graphs(graphs), Predictor(GraphModel(), level="graph")
+        consensus = random_consensus(11, 3)
+    else:
+        instances = Instances.around_nodes(graphs[0].x, graphs[0].edge_index, [0, 3, 6], 2)
+        predictor, consensus = Predictor(NodeModel()), random_consensus(5, 3, 3)
+    label = torch.tensor([1, 0, 1])
+    target = Target.of(predictor, instances, label)
+    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, target=target)
+    asked = predictor.num_evaluations
+    subgraphs = connected_of(instances)
+    found = reward.log_score(subgraphs)
+    whole = nx.Graph(instances.edge_index.t().tolist())
+    kind = instances.x.double().numpy()
+    for row, members in enumerate(subgraphs.members.tolist()):
+        nodes = [node for node in members if node >= 0]
+        weight = consensus.weight[label[subgraphs.instance[row]]].numpy()
+        total = sum(kind[v] @ weight[:3] for v in nodes)
+        mixed = np.zeros((3, 3))
+        if level == "graph":
+            mixed[np.triu_indices(3)] = weight[5:]
+            mixed = mixed + mixed.T
+        total += sum(weight[4] + kind[u] @ mixed @ kind[v] for u, v in whole.subgraph(nodes).edges)
+        assert float(found[row]) == pytest.approx(total / len(nodes), abs=1e-9)
+    assert predictor.num_evaluations == asked
+    assert reward.num_requests == len(subgraphs)
+
+
+def test_a_constant_for_every_node_changes_no_distribution() -> None:
+    instances = Instances.of_graphs([kinds_graph(seed) for seed in range(2)])  # kinds add up to 1 at every node
+    consensus = random_consensus(7, 2)
+    subgraphs, predictor = connected_of(instances), Predictor(KindsAndBonds(), level="graph", num_hops=1)
+
+    def score(weight: Tensor) -> Tensor:
+        changed = Consensus(consensus.basis, weight, "induced", 0.5)
+        return ConsensusReward(predictor, instances, consensus=changed, raw=instances.x).log_score(subgraphs)
+
+    lifted, sized = consensus.weight.clone(), consensus.weight.clone()
+    lifted[:, :2] += 0.7
+    sized[:, 2] += 0.7
+    before = score(consensus.weight)
+    torch.testing.assert_close(score(lifted), before + 0.7)
+    assert torch.equal(score(sized), before)
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_relabelled_nodes_get_the_same_reward(level: str) -> None:
+    graph, order = random_graph(8, 0.25, seed=2), torch.randperm(8, generator=torch.Generator().manual_seed(3))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(8)
+    turned = Data(x=graph.x[order], edge_index=place[graph.edge_index])
+    scores: list[dict[frozenset[int], float]] = []
+    for data, name in ((graph, torch.arange(8)), (turned, order)):
+        if level == "graph":
+            instances, predictor = Instances.of_graphs([data]), Predictor(GraphModel(), level="graph")
+        else:
+            center = int(torch.nonzero(name == 4))
+            instances = Instances.around_nodes(data.x, data.edge_index, [center], 2)
+            predictor = Predictor(NodeModel())
+        consensus = random_consensus(11 if level == "graph" else 5, 3, 3)
+        reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x)
+        subgraphs = connected_of(instances)
+        nodes = [frozenset(name[instances.node_id[row[row >= 0]]].tolist()) for row in subgraphs.members]
+        scores.append(dict(zip(nodes, reward.log_score(subgraphs).tolist(), strict=True)))
+    assert scores[0].keys() == scores[1].keys()
+    for nodes, value in scores[0].items():
+        assert scores[1][nodes] == pytest.approx(value, abs=1e-9)
+
+
+def test_a_batch_gives_what_its_members_give_alone() -> None:
+    together = Instances.of_graphs([random_graph(7, 0.25, seed=seed) for seed in range(3)])
+    predictor, consensus = Predictor(GraphModel(), level="graph"), random_consensus(11, 3)
+    settings: dict[str, Any] = {"consensus": consensus, "relative": True, "beta": 3.0}
+    reward = ConsensusReward(predictor, together, raw=together.x, **settings)
+    subgraphs = connected_of(together)
+    reward.calibrate(subgraphs)
+    score, values = reward.log_reward(subgraphs), reward.values()
+    for number in range(3):
+        alone = together.select(torch.tensor([number]))
+        mine = ConsensusReward(predictor, alone, raw=alone.x, **settings)
+        inside = connected_of(alone)
+        mine.calibrate(inside)
+        rows = subgraphs.instance == number
+        assert torch.equal(subgraph_keys(together, subgraphs)[rows], subgraph_keys(alone, inside))
+        torch.testing.assert_close(mine.log_reward(inside), score[rows])
+        torch.testing.assert_close(mine.values(), values[together.owner == number])
+
+
+def test_values_of_nodes_and_of_their_edges_on_average() -> None:
+    # A path 0 - 1 - 2: the middle node has two edges.
+    instances = Instances.of_graphs([graph_of([(0, 1), (1, 2)], 4)])
+    consensus = random_consensus(11, 3)
+    reward = ConsensusReward(
+        Predictor(GraphModel(), level="graph"), instances, consensus=consensus, raw=instances.x, beta=2.0
+    )
+    single = reward.log_score(subgraphs_of((0, [0]), (0, [1]), (0, [2]), (0, [3])))
+    pairs = 2 * reward.log_score(subgraphs_of((0, [0, 1]), (0, [1, 2]))) - single[:2] - single[1:3]
+    values = reward.values()
+    torch.testing.assert_close(values[:, 0], 2 * single)
+    torch.testing.assert_close(values[:, 1], 2 * torch.stack([pairs[0], pairs.mean(), pairs[1], pairs[0] * 0]))
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_models_of_double_precision(level: str) -> None:
+    graph = random_graph(8, 0.2, seed=1)
+    graph.x = graph.x.double()
+    if level == "graph":
+        instances = Instances.of_graphs([graph, graph])
+        predictor = Predictor(GraphModel(seed=1).double(), level="graph")
+    else:
+        instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 4], 2)
+        predictor = Predictor(NodeModel(seed=1).double())
+    consensus = learn(predictor, instances, removals=("induced",))
+    assert consensus.weight.dtype == torch.double
+    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, relative=True)
+    reward.calibrate(connected_of(instances))
+    assert torch.isfinite(reward.log_reward(connected_of(instances))).all()
+
+
+def test_features_that_do_not_vary_leave_nodes_and_edges_to_count() -> None:
+    graphs = [random_graph(6, 0.3, seed=seed) for seed in range(3)]
+    for graph in graphs:
+        graph.x = torch.ones(6, 3)
+    instances = Instances.of_graphs(graphs)
+    predictor = Predictor(GraphModel(seed=1), level="graph")
+    consensus = learn(predictor, instances)
+    assert consensus.basis.shape == (3, 0)
+    assert consensus.weight.shape == (3, 2)
+    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x)
+    subgraphs = connected_of(instances)
+    edges = Evidence.of(instances, instances.x, consensus.basis).describe(subgraphs)[:, 1]
+    wanted = consensus.weight[reward.target.label[subgraphs.instance], 1] * edges / subgraphs.size
+    torch.testing.assert_close(reward.log_score(subgraphs), wanted)
+
+
+def test_many_features_are_learned_from_through_few_directions() -> None:
+    graphs = [random_graph(9, 0.3, seed=seed, width=20) for seed in range(4)]
+    instances = Instances.of_graphs(graphs)
+    predictor = Predictor(GraphModel(in_channels=20), level="graph")
+    consensus = learn(predictor, instances)
+    assert consensus.basis.shape == (20, 16)
+    assert consensus.weight.shape == (3, 16 + 2 + 16 * 17 // 2)
+    unseen = Instances.of_graphs([random_graph(9, 0.3, seed=7, width=20)])
+    reward = ConsensusReward(predictor, unseen, consensus=consensus, raw=unseen.x)
+    assert torch.isfinite(reward.log_score(connected_of(unseen))).all()
+    # Weights of directions are weights of features: the linear part of the reward is w'Bx.
+    own = consensus.weights_of(reward.target)[0, :16]
+    single = reward.log_score(subgraphs_of(*((0, [v]) for v in range(9))))
+    torch.testing.assert_close(single, unseen.x.double() @ (consensus.basis @ own))
