@@ -38,8 +38,7 @@ ALONE: dict[str, Any] = {
 }
 """Settings of the short training on one instance that replaces a missing fit; what the user sets goes before.
 
-Every value that matters is named, as those that are best for many instances are not for one: with flow matching, the
-distance to the exact target on nodes of Tree-Cycles is twice as large after the same training.
+Every value that matters is named, as those that are best for many instances are not for one.
 """
 _ROLLOUTS_AT_ONCE = 4096
 
