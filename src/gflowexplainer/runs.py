@@ -116,9 +116,10 @@ class Run:
         return self._read(f"{_slug(name)}.safetensors")
 
     def cases(self) -> list[Case]:
-        """Reads all stored cases, in the order of their names, numbers counted as numbers."""
+        """Reads all stored cases: nodes, then graphs, in the order of their names, numbers counted as numbers."""
         files = sorted((self.folder / EXPLANATIONS).glob("*.safetensors"), key=lambda path: _natural(path.stem))
-        return [self._read(path.name) for path in files]
+        cases = [self._read(path.name) for path in files]
+        return sorted(cases, key=lambda case: case.explanation.explained_node is None)
 
     def curves(self) -> list[dict[str, float]]:
         """Reads the records of the training; empty where nothing was trained."""

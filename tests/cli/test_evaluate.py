@@ -81,6 +81,9 @@ def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
     assert {s["explainer"] for s in record["summaries"]} == {"random", "nothing"}
     assert "| nothing | 0.500 |" in (tmp_path / "results.md").read_text()
     assert r"\begin{tabular}" in (tmp_path / "results.tex").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "AUC, own motif, pooled" in page
+    assert "no pictures here" in page
     again = invoke(*words)
     assert again.stderr.count("(stored)") == 3
     assert again.stdout == result.stdout
@@ -179,3 +182,17 @@ def test_the_package_runs_as_a_module():
         [sys.executable, "-m", "gflowexplainer", "--version"], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == __version__
+
+
+def test_the_suite_of_the_paper_is_all_six_datasets():
+    from gflowexplainer.cli.evaluate import _datasets
+    from gflowexplainer.evaluation.paper import DATASETS
+
+    assert _datasets("", "paper") == _datasets("all", "") == list(DATASETS)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--suite", "paper", "--dataset", "all"], ["--suite", "papers"]])
+def test_datasets_are_asked_for_in_one_way(arguments, tmp_path):
+    result = runner.invoke(app, ["evaluate", *arguments, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "suite" in result.stderr

@@ -180,9 +180,15 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
     assert other.exit_code == 2
     assert "Compare runs of the same instances" in other.stderr
     assert invoke("fit", *NODE, "--index", "3", "--out", "fitted", *QUICK).exit_code == 0
+    page = workspace / "fitted" / "report.html"
+    page.unlink()  # written by fit
+    assert invoke("report", "fitted").stdout.strip() == "fitted/report.html"
+    assert "no pictures here" in page.read_text()
+    for name in ("metrics.jsonl", "tables.json"):
+        (workspace / "fitted" / name).unlink()
     nothing = invoke("report", "fitted")
     assert nothing.exit_code == 2
-    assert "holds no explanations" in nothing.stderr
+    assert "holds nothing to show yet" in nothing.stderr
 
 
 def test_the_level_is_guessed_from_graphs_and_index():

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from gflowexplainer.training import CHECKPOINT, METRICS
 from gflowexplainer.version import __version__
 
 PROGRAM = (sys.executable, "-m", "gflowexplainer")
@@ -47,30 +50,44 @@ def test_results_on_stdout_progress_on_stderr_and_no_colour(workspace):
     assert "\x1b[" not in done.stdout + done.stderr
 
 
+SLOWLY = """
+import sys
+import time
+from gflowexplainer.cli import main
+from gflowexplainer.training import Trainer
+
+Trainer.run.__kwdefaults__["checkpoint_seconds"] = 0.5
+step = Trainer.step
+Trainer.step = lambda trainer: (time.sleep(0.05), step(trainer))[1]
+sys.argv[0] = "gflowexplainer"
+main()
+"""
+"""The program with a training that lasts at least ten seconds and stores a checkpoint twice a second."""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_a_run_that_goes_on(workspace):
     words = ("fit", *NODE, "--index", "0-3", "--out", "run", "--max-nodes", "3", "--set", "epochs=200")
     settings = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [*PROGRAM, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings
+        [sys.executable, "-c", SLOWLY, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings
     )
-    assert process.stderr is not None
-    seen = []
-    for line in process.stderr:
-        seen.append(line)
-        if line.startswith("update"):
-            break
+    stored = [workspace / "run" / CHECKPOINT, workspace / "run" / METRICS]
+    give_up = time.monotonic() + 300
+    while process.poll() is None and not all(path.is_file() for path in stored) and time.monotonic() < give_up:
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 130, (seen, err)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130, err
     assert "Traceback" not in err
     assert out == ""
     command = err.strip().splitlines()[-1].strip()
     assert command == "gflowexplainer " + " ".join(words)
-    lines = (workspace / "run" / "metrics.jsonl").read_text().splitlines()
+    lines = (workspace / "run" / METRICS).read_text().splitlines()
     assert 0 < len(lines) < 200
     done = run(*command.split()[1:])
     assert done.returncode == 0, done.stderr
-    assert "update 20 of 200" not in done.stderr
-    curves = [json.loads(line)["iteration"] for line in (workspace / "run" / "metrics.jsonl").read_text().splitlines()]
+    first = int(re.search(r"update (\d+) of 200", done.stderr).group(1))
+    assert first > len(lines)  # what was done is not done again
+    curves = [json.loads(line)["iteration"] for line in (workspace / "run" / METRICS).read_text().splitlines()]
     assert curves == list(range(200))

@@ -311,6 +311,25 @@ def test_a_phone_needs_no_sideways_scrolling(opened):
     opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_a_report_of_tables_alone(browser, tmp_path):
+    table = Table("Scores", ("explainer", "AUC"), (("mine", "0.9"),))
+    report = Report("scores", [], [{"loss": 2.0**-i} for i in range(9)], tables=[table])
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get(write_report(report, tmp_path / "scores.html").as_uri())
+    for key in ("j", "k", "/"):
+        press(browser, key)
+    text = js(browser, "document.body.innerText")
+    assert "mine" in text
+    assert "Instances" not in text
+    colour = "getComputedStyle(document.body).backgroundColor"
+    before = js(browser, colour)
+    browser.execute_script("document.getElementById('theme').click()")
+    assert js(browser, colour) != before
+    browser.execute_script("document.getElementById('theme').click()")  # kept in the browser for the next test
+    assert browser.get_log("browser") == []
+
+
 def test_five_hundred_cases(browser, tmp_path):
     explanation = explain_by_hand(path(6), [((0, 1), 1.0)], 0)
     cases = [Case(f"node {i}", explanation) for i in range(500)]

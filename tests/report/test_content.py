@@ -27,7 +27,7 @@ def test_wrong_explanations_are_named(house_case):
 
 
 def test_reports_need_cases_with_names_of_their_own(house_case):
-    with pytest.raises(ConfigError, match="empty"):
+    with pytest.raises(ConfigError, match="nothing to report"):
         Report("nothing", [])
     with pytest.raises(ConfigError, match="2 cases are called 'node 4'"):
         Report("twice", [house_case(), house_case()])

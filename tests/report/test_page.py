@@ -161,6 +161,19 @@ def test_settings_and_tables_are_shown(house_case):
         assert text in html
 
 
+def test_tables_and_curves_without_cases():
+    table = Table("Scores", ("name", "AUC"), (("mine", "0.9"),))
+    html = render(Report("scores", [], [{"loss": 2.0}, {"loss": 1.0}], tables=[table]))
+    page = Reader(html)
+    assert page.data == []
+    for text in ("Scores", "mine", "Training", "no pictures here"):
+        assert text in html
+    for text in ("How to read", "<noscript>"):
+        assert text not in html
+    (instances,) = [attributes for tag, attributes in page.elements if attributes.get("aria-labelledby") == "instances"]
+    assert "hidden" in instances
+
+
 def test_the_same_report_twice(house_case):
     assert render(Report("r", [house_case()])) == render(Report("r", [house_case()]))
 

@@ -66,5 +66,5 @@ def test_without_rdkit(tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "rdkit", None)
-    with pytest.raises(ConfigError, match="pip install rdkit"):
+    with pytest.raises(ConfigError, match=r'pip install "gflowexplainer\[molecules\]"'):
         read_molecules(table(tmp_path, "smiles\nC\n"))

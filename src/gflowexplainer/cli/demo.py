@@ -28,29 +28,23 @@ def demo(
     """
     with one_line_errors(resumable=True):
         from gflowexplainer.cli.evaluate import show_record, write_record
-        from gflowexplainer.cli.explain import write_run_report
-        from gflowexplainer.demonstration import CHOSEN_BY_TRUTH, MOTIF_SETTINGS, NUM_GRAPHS, PEERS, demonstrate
+        from gflowexplainer.cli.running import write_run_report
+        from gflowexplainer.demonstration import NUM_GRAPHS, PEERS, demonstrate
         from gflowexplainer.evaluation.record import dumps
+        from gflowexplainer.explainer import GFlowExplainer
         from gflowexplainer.runs import Run
 
         tell = teller(quiet)
-        run = Run.begin(
-            out,
-            "demo",
-            {"seed": seed},
-            title="GFlowExplainer: demonstration",
-            settings={"ba-2motifs": MOTIF_SETTINGS},
-        )
+        settings = GFlowExplainer(seed=seed).settings.to_dict()
+        run = Run.begin(out, "demo", {"seed": seed}, title="GFlowExplainer: demonstration", settings=settings)
         record = demonstrate(run, seed=seed, tell=tell, progress=shows_bars(quiet))
         epochs = PEERS["gnnexplainer"]["epochs"]
         notes = [
             f"GNNExplainer was given {epochs} epochs only, to keep this short.",
             f"BA-2motifs has {NUM_GRAPHS} graphs here and 1000 in the paper, whose rows are of other data and GNNs.",
-            CHOSEN_BY_TRUTH,
         ]
         write_record(record, run, notes)
-        # Nodes first, then graphs: in the order in which they were explained.
-        path = write_run_report(run, sorted(run.cases(), key=lambda case: case.explanation.explained_node is None))
+        path = write_run_report(run)
         if as_json:
             typer.echo(dumps(record.to_dict() | {"notes": notes, "report": str(path)}, indent=1))
         else:

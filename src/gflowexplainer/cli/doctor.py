@@ -19,11 +19,11 @@ from gflowexplainer.version import __version__
 
 ESSENTIAL = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "tqdm")
 EXTRAS = {
-    "scikit-learn": ("evaluation: metrics", "pip install 'gflowexplainer[evaluation]'"),
-    "matplotlib": ("figures, explanation.draw", "pip install 'gflowexplainer[figures]'"),
-    "networkx": ("explanation.to_networkx", "pip install 'gflowexplainer[figures]'"),
+    "scikit-learn": ("evaluation: metrics", 'pip install "gflowexplainer[evaluation]"'),
+    "matplotlib": ("figures, explanation.draw", 'pip install "gflowexplainer[figures]"'),
+    "networkx": ("explanation.to_networkx", 'pip install "gflowexplainer[figures]"'),
     "jinja2": ("the HTML report", "pip install jinja2"),
-    "rdkit": ("molecules: --smiles, drawings", "pip install rdkit"),
+    "rdkit": ("molecules: --smiles, drawings", 'pip install "gflowexplainer[molecules]"'),
 }
 OK, MISSING, BROKEN = "ok", "missing", "broken"
 

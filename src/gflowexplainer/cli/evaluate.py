@@ -10,6 +10,7 @@ import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table, shows_bars, teller
+from gflowexplainer.cli.running import write_run_report
 from gflowexplainer.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 
 def evaluate(
     context: typer.Context,
-    dataset: Annotated[str, typer.Option(help="One or several datasets, separated by commas, or 'all' six.")],
+    dataset: Annotated[str, typer.Option(help="One or several datasets, separated by commas, or 'all' six.")] = "",
+    suite: Annotated[str, typer.Option(help="'paper': the six datasets of the paper, instead of --dataset.")] = "",
     explainer: Annotated[
-        str, typer.Option(help="One or several explainers, separated by commas, or 'floors'.")
-    ] = "floors",
+        str,
+        typer.Option(help="One or several explainers, separated by commas, or 'floors'. (default: gflow and floors)"),
+    ] = "gflow,floors",
     gnn: Annotated[str, typer.Option(help="'published', 'trained', or both, separated by a comma.")] = "published",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 10,
     out: Annotated[Path, typer.Option(help="Folder for results; a second run goes on where one stopped.")] = Path(
@@ -51,12 +54,12 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    r"""Scores explainers by the protocol: prints a table, writes JSON, Markdown and LaTeX.
+    r"""Scores explainers by the protocol: prints a table, writes JSON, Markdown, LaTeX and a report.
 
     To copy:
 
       gflowexplainer evaluate --dataset tree-cycles --explainer gflow,random
-      gflowexplainer evaluate --dataset all --explainer floors --seeds 3
+      gflowexplainer evaluate --suite paper --gnn published --seeds 10
       gflowexplainer evaluate --dataset tree-grid --explainer gflow \
           --set gflow.beta=50 --out runs/grid
     """
@@ -86,7 +89,7 @@ def evaluate(
                 progress=shows_bars(quiet),
             )
             for kind in options.listed(gnn)
-            for name in _datasets(dataset)
+            for name in _datasets(dataset, suite)
         ]
         # Any selection of cells may be computed in one folder, so no question is refused in it.
         run = Run.begin(out, "evaluate", {}, settings=context.params)
@@ -95,11 +98,13 @@ def evaluate(
             problems, contestants, seeds=range(seeds), out=out, settings=settings, report=None if quiet else tell
         )
         write_record(record, run)
+        report = write_run_report(run)
         if as_json:
             typer.echo(dumps(record.to_dict(), indent=1))
         else:
             show_record(record)
             tell(f"Written: {out / 'results.json'}, results.md, results.tex")
+            typer.echo(f"Report: {report}")
         if any(cell.status == "failed" for cell in record.cells):
             raise typer.Exit(PROBLEM)
 
@@ -124,9 +129,15 @@ def show_record(record: Record) -> None:
         typer.echo(line, err=True)
 
 
-def _datasets(text: str) -> list[str]:
+def _datasets(text: str, suite: str) -> list[str]:
+    """Names the datasets that ``--dataset`` or ``--suite`` asks for."""
     from gflowexplainer.evaluation.paper import DATASETS
 
+    if bool(text) == bool(suite):
+        raise ConfigError("Say which datasets: either --dataset NAME,NAME or --suite paper.")
+    if suite:
+        one_of("suite", suite, ("paper",))
+        return list(DATASETS)
     return list(DATASETS) if text == "all" else options.listed(text)
 
 

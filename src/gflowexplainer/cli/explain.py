@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, print_table, shows_bars, teller
-from gflowexplainer.cli.running import begin_run, subject_words, train
+from gflowexplainer.cli.running import begin_run, subject_words, train, write_run_report
 
 if TYPE_CHECKING:
     from gflowexplainer.cli.asking import Asked
@@ -125,14 +125,6 @@ def explain(
         else:
             print_table(shown)
             typer.echo(f"Report: {run.folder / 'report.html'}" if report else f"Run: {run.folder}")
-
-
-def write_run_report(run: Run, cases: Any = None, path: Path | None = None, title: str | None = None) -> Path:
-    """Writes the report of a run into its folder, or to ``path``."""
-    from gflowexplainer.report import write_report
-    from gflowexplainer.runs import REPORT
-
-    return write_report(run.report(cases=cases, title=title), run.folder / REPORT if path is None else path)
 
 
 def _algorithm(

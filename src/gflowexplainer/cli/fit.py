@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
-from gflowexplainer.cli.running import begin_run, subject_words, train
+from gflowexplainer.cli.running import begin_run, subject_words, train, write_run_report
 
 
 def fit(
@@ -50,6 +52,7 @@ def fit(
     with one_line_errors(resumable=True):
         from gflowexplainer.cli.asking import ask, explainer_of
         from gflowexplainer.evaluation.record import dumps
+        from gflowexplainer.evaluation.tables import Table, number
 
         tell = teller(quiet)
         algorithm = explainer_of(
@@ -60,14 +63,21 @@ def fit(
         tell(f"Fitting {asked.sentence()}")
         train(algorithm, asked, run.folder, quiet)
         curves = run.curves()
-        results = {
+        results: dict[str, Any] = {
             "run": str(run.folder),
             "instances": len(asked.index),
             "iterations": len(curves),
             "loss": curves[-1]["loss"] if curves else None,
             "seconds": sum(record.get("seconds", 0.0) for record in curves),
         }
-        run.write_results(results, [])
+        rows = (
+            ("instances", str(len(asked.index))),
+            ("updates", str(len(curves))),
+            ("loss of the last update", number(results["loss"])),
+            ("seconds", number(results["seconds"], digits=1)),
+        )
+        run.write_results(results, [Table("Fit", ("what", "value"), rows)])
+        report = write_run_report(run)
         if as_json:
             typer.echo(dumps(results, indent=1))
             return
@@ -75,4 +85,5 @@ def fit(
             f"Fitted to {results['instances']} instances in {results['iterations']} updates "
             f"({results['seconds']:.1f} s): {run.folder}"
         )
+        typer.echo(f"Report: {report}")
         tell(f"Explain with it: gflowexplainer explain --explainer {run.folder} ...")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of explain or demo.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of explain, fit, evaluate or demo.")],
     compare: Annotated[
         list[Path] | None,
         typer.Option(metavar="RUN", help="Another run of the same graphs to show beside it; may be repeated."),
@@ -36,16 +36,16 @@ def report(
       gflowexplainer report runs/mine --compare runs/paper --out both.html
     """
     with one_line_errors():
-        from gflowexplainer.cli.explain import write_run_report
+        from gflowexplainer.cli.running import write_run_report
         from gflowexplainer.errors import ConfigError
         from gflowexplainer.runs import Run
 
         shown = Run.open(run)
         cases = shown.cases()
-        if not cases:
+        if not (cases or shown.curves() or shown.tables()):
             raise ConfigError(
-                f"The run '{run}' of '{shown.config['kind']}' holds no explanations to show. Reports are of runs of "
-                "explain and demo."
+                f"The run '{run}' of '{shown.config['kind']}' holds nothing to show yet. Let it finish first: "
+                f"{shown.config['command']}"
             )
         others = [Run.open(folder) for folder in compare or []]
         beside = _beside(cases, others)

@@ -1,4 +1,4 @@
-"""From a question to a run: its folder, and the training in it."""
+"""From a question to a run: its folder, the training in it, and its report."""
 
 from __future__ import annotations
 
@@ -58,3 +58,11 @@ def begin_run(kind: str, out: Path | None, context: typer.Context, asked: Asked,
     question |= {"config": asked.config, "identity": asked.identity()}
     folder = Path("runs") / f"{kind}-{fingerprint(question)[:8]}" if out is None else out
     return Run.begin(folder, kind, question, settings=settings)
+
+
+def write_run_report(run: Run, cases: Any = None, path: Path | None = None, title: str | None = None) -> Path:
+    """Writes the report of a run into its folder, or to ``path``."""
+    from gflowexplainer.report import write_report
+    from gflowexplainer.runs import REPORT
+
+    return write_report(run.report(cases=cases, title=title), run.folder / REPORT if path is None else path)

@@ -77,7 +77,7 @@ class Report:
 
     Attributes:
         title: What stands above it.
-        cases: Explained instances, in order.
+        cases: Explained instances, in order; there may be none where there are curves or tables.
         curves: Records of a training, as :class:`~gflowexplainer.training.Trainer` writes them to its metrics.
         settings: Shown as a table; mappings inside are unfolded.
         environment: Versions and the like, shown as a table.
@@ -95,7 +95,11 @@ class Report:
 
     def __post_init__(self) -> None:
         if not self.cases:
-            raise ConfigError("'cases' is empty. A report needs at least one explained instance.")
+            if not (self.curves or self.tables):
+                raise ConfigError(
+                    "There is nothing to report. Pass explained instances as 'cases', or 'tables' or 'curves'."
+                )
+            return
         name, count = Counter(case.name for case in self.cases).most_common(1)[0]
         if count > 1:
             raise ConfigError(f"{count} cases are called '{name}'. Give each case a name of its own.")

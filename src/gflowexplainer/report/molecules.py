@@ -44,7 +44,7 @@ def read_molecule(smiles: str, num_nodes: int) -> Molecule | str:
     try:
         from rdkit import Chem, rdBase
     except ImportError:
-        return "rdkit is not installed. Install it with 'pip install rdkit' to see the molecule."
+        return 'rdkit is not installed. To see the molecule: pip install "gflowexplainer[molecules]"'
     with rdBase.BlockLogs():
         written = Chem.MolFromSmiles(smiles, sanitize=False)
         if written is None:

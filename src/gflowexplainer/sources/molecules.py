@@ -104,7 +104,7 @@ def _rdkit() -> Any:
     try:
         from rdkit import Chem
     except ImportError as error:
-        raise ConfigError("Molecules need rdkit. Install it with: pip install rdkit") from error
+        raise ConfigError('Molecules need rdkit. Install it with: pip install "gflowexplainer[molecules]"') from error
     return Chem
 
 
