@@ -217,6 +217,24 @@ def test_visualize_graph_of_pyg(real, tmp_path):
     assert (tmp_path / "pyg.png").stat().st_size > 1000
 
 
+@pytest.mark.parametrize("length", [4, 5, 6, 8])
+def test_a_cycle_on_a_tree_is_drawn_without_crossings(length):
+    cycle = [(i, (i + 1) % length) for i in range(length)]
+    edges = [
+        *cycle,
+        *((a + length - 1 if a else 0, b + length - 1) for a, b in [(0, 1), (1, 2), (1, 3), (2, 4), (3, 5)]),
+    ]
+    place = layout(length + 5, edges)
+
+    def side(a, b, c):
+        return np.sign(np.linalg.det(np.stack([place[b] - place[a], place[c] - place[a]])))
+
+    for a, b in edges:
+        for c, d in edges:
+            if len({a, b, c, d}) == 4:
+                assert not (side(a, b, c) != side(a, b, d) and side(c, d, a) != side(c, d, b)), (a, b, c, d)
+
+
 def test_layout_keeps_distances():
     place = layout(4, [(0, 1), (1, 2), (2, 3)])
     apart = np.linalg.norm(place[:, None] - place[None], axis=2)

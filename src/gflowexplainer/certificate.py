@@ -74,7 +74,7 @@ class PendingCertificate:
         """The certificate if it has been computed, else one that says that it was not asked for in time."""
         if self._known is not None:
             return self._known
-        return Certificate(reason="It had not been asked for when the explanation was stored.")
+        return Certificate(reason="It has not been asked for; ask for it before the explanation is stored or shown.")
 
     def get(self) -> Certificate:
         """Computes it, once."""

@@ -196,13 +196,35 @@ def layout(num_nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
     # The pseudo-inverse of a Laplacian, at the price of an inverse.
     mean = 1 / num_nodes
     inverse = np.linalg.inv(np.diag(weight.sum(axis=1)) - weight + mean) - mean
-    angle = 2 * np.pi * np.arange(num_nodes) / num_nodes
-    # A circle that is not quite one: on a perfect circle, symmetric graphs stay folded onto themselves.
-    place = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (1 + 0.1 * np.cos(3.7 * angle + 1))[:, None] * far / 2
+    # Majorisation finds the nearest valley, in which a cycle may lie folded: the best of several beginnings is taken.
+    tries = [_settle(begin, inverse, weight, distance) for begin in _beginnings(distance, far)]
+    return min(tries, key=lambda found: found[0])[1]
+
+
+def _beginnings(distance: np.ndarray, far: float) -> list[np.ndarray]:
+    """Gives places to begin with: classical scaling of the distances, a near-circle, and two fixed random ones."""
+    number = len(distance)
+    squares = distance**2
+    np.fill_diagonal(squares, 0.0)
+    centre = np.eye(number) - 1 / number
+    values, vectors = np.linalg.eigh(-0.5 * centre @ squares @ centre)
+    scaled = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
+    angle = 2 * np.pi * np.arange(number) / number
+    # Not quite a circle, on which symmetric graphs would stay folded onto themselves.
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (1 + 0.1 * np.cos(3.7 * angle + 1))[:, None] * far / 2
+    random = np.random.default_rng(0)
+    scattered = [random.normal(size=(number, 2)) * far / 2 for _ in range(2 if number <= 100 else 0)]
+    return [scaled + 1e-3 * circle, circle, *scattered]
+
+
+def _settle(
+    place: np.ndarray, inverse: np.ndarray, weight: np.ndarray, distance: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Moves nodes until the stress falls no more; gives the stress and where they lie."""
     pull = weight * distance
     for _ in range(150):
         ratio = pull / np.maximum(cdist(place, place), 1e-9)
         before, place = place, inverse @ (ratio.sum(axis=1)[:, None] * place - ratio @ place)
         if np.abs(place - before).max() < 1e-4:
             break
-    return place
+    return float((weight * (cdist(place, place) - distance) ** 2).sum()), place
