@@ -134,6 +134,14 @@ def test_save_and_load(by_hand, tmp_path):
     assert other.validate()
 
 
+def test_a_certificate_that_was_asked_for_is_stored(real, tmp_path):
+    asked = real.certificate
+    real.save(tmp_path / "e.safetensors")
+    assert asked.reason is None
+    assert SubgraphExplanation.load(tmp_path / "e.safetensors").known_certificate == asked
+    assert pickle.loads(pickle.dumps(real)).known_certificate == asked
+
+
 def test_a_certificate_nobody_asked_for_is_not_stored(tmp_path):
     explanation = GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12, 0.2, seed=3), 5)[0]
     explanation.save(tmp_path / "e.safetensors")

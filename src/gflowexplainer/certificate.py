@@ -69,6 +69,13 @@ class PendingCertificate:
         self._compute: Callable[[], Certificate] | None = compute
         self._known: Certificate | None = None
 
+    @classmethod
+    def computed(cls, certificate: Certificate) -> PendingCertificate:
+        """Holds a certificate that is known already."""
+        pending = cls(lambda: certificate)
+        pending.get()
+        return pending
+
     @property
     def known(self) -> Certificate:
         """The certificate if it has been computed, else one that says that it was not asked for in time."""
@@ -87,7 +94,7 @@ class PendingCertificate:
 
 
 def _arrived(known: Certificate) -> PendingCertificate:
-    return PendingCertificate(lambda: known)
+    return PendingCertificate.computed(known)
 
 
 def certify(trainer: Trainer, reading: Reading, instance: int, limit: int, model_name: str) -> Certificate:

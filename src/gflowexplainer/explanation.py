@@ -352,7 +352,7 @@ class SubgraphExplanation(Explanation):
             answer = meta["answer"]
             subgraphs = tuple(_ranked(entry) for entry in answer.pop("subgraphs"))
             certificate = Certificate(**answer.pop("certificate"))
-            known = Answer(subgraphs=subgraphs, certificate=PendingCertificate(lambda: certificate), **answer)
+            known = Answer(subgraphs=subgraphs, certificate=PendingCertificate.computed(certificate), **answer)
             explanation = cls.of(known, **tensors, **meta["fields"])
             if meta["model_config"] is not None:
                 explanation._model_config = ModelConfig(**meta["model_config"])
