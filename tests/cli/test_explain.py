@@ -32,7 +32,8 @@ def test_explain_says_what_the_library_says(workspace, invoke):
     for name in ("config.json", "environment.json", "results.md", "results.tex", "report.html"):
         assert (workspace / "run" / name).is_file()
     stored = SubgraphExplanation.load("run/explanations/node-3.safetensors")
-    assert torch.equal(stored.edge_mask, wanted[0].edge_mask)
+    # Alone or among others, in another thread layout: the same but for the last digits.
+    torch.testing.assert_close(stored.edge_mask, wanted[0].edge_mask, rtol=1e-3, atol=1e-6)
 
 
 def test_a_table_and_the_path_of_the_report(workspace, invoke):
