@@ -80,11 +80,14 @@ def kept_mask(instances: Instances, subgraphs: Subgraphs) -> Tensor:
     return mask
 
 
+def neighbor_rows(instances: Instances) -> Tensor:
+    """Names the node that each neighbour entry belongs to, shape ``[m]``."""
+    return torch.repeat_interleave(torch.arange(instances.num_nodes, device=instances.device), instances.degree)
+
+
 def neighbor_keys(instances: Instances) -> Tensor:
     """Numbers each neighbour entry by its two ends, ascending, shape ``[m]``, to look pairs of nodes up in."""
-    total = instances.num_nodes
-    row = torch.repeat_interleave(torch.arange(total, device=instances.device), instances.degree)
-    return row * total + instances.neighbor
+    return neighbor_rows(instances) * instances.num_nodes + instances.neighbor
 
 
 def inner_neighbors(instances: Instances, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:

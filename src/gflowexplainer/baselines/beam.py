@@ -82,11 +82,7 @@ def search(instances: Instances, reward: Reward, max_nodes: int, width: int) -> 
 
 def _grow(level: States) -> States:
     """Grows every state by every neighbour; of equal subgraphs one is kept."""
-    parent = level.frontier_state
-    wide = level.select(parent)
-    # Entry j of the frontier is taken in the j-th copy; within a copy it keeps its place.
-    place = torch.arange(parent.numel(), device=parent.device) - level.frontier_ptr[parent]
-    grown = wide.step(wide.frontier_ptr[:-1] + place)
+    grown = level.children()
     _, first, _ = first_of_each(subgraph_keys(grown.instances, grown.subgraphs))
     return grown.select(first.sort().values)
 

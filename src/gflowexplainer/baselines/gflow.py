@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gflowexplainer.baselines.exact import untrained
 from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.sampling import grow_by, roll_out
 from gflowexplainer.readings import EXPLAINING, WEIGHTINGS, read_policy, read_samples, reward_weights
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
-from gflowexplainer.training import Trainer
 
 
 class GFlow:
@@ -45,24 +45,13 @@ class GFlow:
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Trains the flow network on the instances of ``subject``."""
-        self._weights = self._trainer(subject, seed).run(progress=False).weights()
-
-    def _trainer(self, subject: Subject, seed: int, weights: dict[str, Tensor] | None = None) -> Trainer:
-        return Trainer(
-            subject.predictor,
-            subject.instances,
-            self.settings.change(seed=seed),
-            embedding=subject.embedding,
-            evidence=subject.node_probabilities,
-            target=subject.target,
-            weights=weights,
-        )
+        self._weights = untrained(subject, self.settings.change(seed=seed)).run(progress=False).weights()
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Samples subgraphs of every instance and scores nodes and edges by their probability."""
         if self._weights is None:
             raise ConfigError("This explainer has not been fitted. Call fit first.")
-        trainer = self._trainer(subject, seed, self._weights)
+        trainer = untrained(subject, self.settings.change(seed=seed), self._weights)
         every = torch.arange(len(subject), device=subject.instances.device)
         rollouts = trainer.network.sample(trainer.inputs, every.repeat_interleave(self.num_samples), EXPLAINING, seed)
         if self.weighting == "reward":

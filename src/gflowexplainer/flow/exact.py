@@ -73,10 +73,7 @@ def enumerate_subgraphs(
         entry_state = level.frontier_state
         if offsets[-1] + level.frontier.numel() > 8 * limit:
             raise _too_many(limit, max_nodes)
-        wide = level.select(entry_state)
-        # Entry j of the frontier is taken in the j-th copy; within a copy it keeps its place.
-        place = torch.arange(level.frontier.numel(), device=root.device) - level.frontier_ptr[entry_state]
-        grown = wide.step(wide.frontier_ptr[:-1] + place)
+        grown = level.children()
         keys = subgraph_keys(instances, grown.subgraphs) + root[entry_state] * 0x5851F42D4C957F2D
         unique, group = torch.unique(keys, return_inverse=True)
         position = torch.arange(keys.numel(), device=root.device)

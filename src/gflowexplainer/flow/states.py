@@ -191,6 +191,14 @@ class States:
             links=links,
         )
 
+    def children(self) -> States:
+        """Grows every state by each of its frontier nodes: one state for each entry of ``frontier``, in that order."""
+        parent = self.frontier_state
+        wide = self.select(parent)
+        # Entry j of the frontier is taken in the j-th copy; within a copy it keeps its place.
+        place = torch.arange(parent.numel(), device=parent.device) - self.frontier_ptr[parent]
+        return wide.step(wide.frontier_ptr[:-1] + place)
+
     def parents(self, rule: str = "dag") -> Tensor:
         """Marks the members whose removal gives a parent state, shape ``[B, K]``.
 

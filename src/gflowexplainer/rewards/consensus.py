@@ -28,7 +28,7 @@ from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.reward import REMOVALS, Reward
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import segment_sum
-from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+from gflowexplainer.subgraphs import Subgraphs, inner_neighbors, neighbor_rows
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
@@ -211,8 +211,8 @@ class ConsensusReward(Reward):
     def values(self) -> Tensor:
         """Gives what speaks for each node, itself and its edges on average, in units of the log-reward, ``[n, 2]``."""
         instances = self.instances
-        row = torch.repeat_interleave(torch.arange(instances.num_nodes, device=instances.device), instances.degree)
-        edges = segment_sum(self.entry_value, row, instances.num_nodes) / instances.degree.clamp(min=1)
+        edges = segment_sum(self.entry_value, neighbor_rows(instances), instances.num_nodes)
+        edges = edges / instances.degree.clamp(min=1)
         return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
 
     def log_score(self, subgraphs: Subgraphs) -> Tensor:
