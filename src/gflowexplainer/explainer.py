@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,18 @@ from tqdm.auto import tqdm
 from gflowexplainer.answering import answer
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError, one_of
 from gflowexplainer.explanation import SubgraphExplanation, config_to_dict
+from gflowexplainer.fitted import Fitted
 from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
-from gflowexplainer.questions import GraphQuestions, NodeQuestions, Question, graphs_of, user_graph, without_batch
+from gflowexplainer.questions import (
+    GraphQuestions,
+    NodeQuestions,
+    Question,
+    check_one,
+    graphs_of,
+    guess_level,
+    user_graph,
+    without_batch,
+)
 from gflowexplainer.readings import WEIGHTINGS
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.settings import Settings
@@ -41,15 +50,6 @@ ALONE: dict[str, Any] = {
 Every value that matters is named, as those that are best for many instances are not for one.
 """
 _ROLLOUTS_AT_ONCE = 4096
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a fit leaves: the weights of the flow network, and which model and task they belong to."""
-
-    weights: dict[str, Tensor]
-    model: str
-    config: dict[str, str]
 
 
 class GFlowExplainer(ExplainerAlgorithm):
@@ -151,12 +151,12 @@ class GFlowExplainer(ExplainerAlgorithm):
         questions: NodeQuestions | GraphQuestions
         predictor = self._predictor(model, config)
         if predictor.level == "node":
-            _one(index, "node")
+            check_one(index, "node")
             questions = NodeQuestions(predictor, graph, index, target)
         else:
             parts = without_batch(graph)
             if len(parts) > 1:
-                _one(index, "graph")
+                check_one(index, "graph")
             questions = GraphQuestions(predictor, parts, index, target)
         explanation = self._explain(questions, config, progress=False)[0]
         if connected:
@@ -238,7 +238,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         name = fingerprint(model)
         fitted = self._fitted
         if fitted is not None:
-            self._refuse_others(fitted, name, config)
+            fitted.refuse_others(name, config)
         at_once = 1 if fitted is None else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
         explanations = []
         for begin in tqdm(
@@ -341,11 +341,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         elif self._fitted is not None:
             config = ModelConfig(**self._fitted.config)
         else:
-            labelled = isinstance(data, Data) and isinstance(data.y, Tensor) and data.y.dim() > 0
-            of_nodes = labelled and data.y.size(0) == data.num_nodes
-            many = not isinstance(data, Data) and data is not None
-            level = "node" if not many and (index is not None or of_nodes) else "graph"
-            config = ModelConfig("multiclass_classification", level, "raw")
+            config = ModelConfig("multiclass_classification", guess_level(data, index), "raw")
         if config.task_level == ModelTaskLevel.edge:
             raise ConfigError("Predictions of edges are not supported. Explain a node-level or graph-level model.")
         return config
@@ -381,29 +377,9 @@ class GFlowExplainer(ExplainerAlgorithm):
                 f"{error}"
             ) from error
 
-    @staticmethod
-    def _refuse_others(fitted: Fitted, model: str, config: ModelConfig) -> None:
-        if model != fitted.model:
-            raise ModelError(
-                "This explainer was fitted to another model, or to other weights of this one. "
-                "Fit it again, or use a new GFlowExplainer."
-            )
-        here = config_to_dict(config)
-        if here != fitted.config:
-            raise ConfigError(f"This explainer was fitted for {fitted.config}, but is asked for {here}. Fit it again.")
-
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._changes.items())
         return f"{type(self).__name__}(preset={self._preset!r}{shown}, fitted={self.is_fitted})"
-
-
-def _one(index: Any, what: str) -> None:
-    """Refuses anything but one instance: an explanation of PyG is one pair of masks."""
-    if index is None or (isinstance(index, Tensor | Sequence) and torch.as_tensor(index).numel() != 1):
-        raise InstanceError(
-            f"One call explains one {what} (got index={index!r}). Pass the 'index' of one, or call "
-            "'algorithm.explain' for many at once."
-        )
 
 
 @contextmanager

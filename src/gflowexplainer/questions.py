@@ -144,6 +144,23 @@ def without_batch(graph: UserGraph) -> list[UserGraph]:
     return [replace(part, shown=graph) for part in bare.split(batch)]
 
 
+def check_one(index: Any, what: str) -> None:
+    """Refuses anything but one instance: an explanation of PyG is one pair of masks."""
+    if index is None or (isinstance(index, Tensor | Sequence) and torch.as_tensor(index).numel() != 1):
+        raise InstanceError(
+            f"One call explains one {what} (got index={index!r}). Pass the 'index' of one, or call "
+            "'algorithm.explain' for many at once."
+        )
+
+
+def guess_level(data: Any, index: Any) -> str:
+    """Guesses whether nodes or graphs are meant: nodes, if one graph comes with an index or a label for each node."""
+    one = data is None or isinstance(data, Data)
+    labels = data.get("y") if isinstance(data, Data) else None
+    of_nodes = isinstance(labels, Tensor) and labels.dim() > 0 and labels.size(0) == data.num_nodes
+    return "node" if one and (index is not None or of_nodes) else "graph"
+
+
 @dataclass(frozen=True)
 class Question:
     """``I`` instances of a model's predictions, ready to be trained on or answered.

@@ -195,14 +195,14 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
 def test_the_level_is_guessed_from_graphs_and_index():
     from torch_geometric.data import Data
 
-    from gflowexplainer.cli.asking import _guess_level
+    from gflowexplainer.questions import guess_level
 
     one = Data(x=torch.ones(3, 1), y=torch.tensor([1]))
     labelled = Data(x=torch.ones(3, 1), y=torch.tensor([1, 0, 1]))
-    assert _guess_level([one], None) == "graph"
-    assert _guess_level([one], [0]) == "node"
-    assert _guess_level([labelled], None) == "node"
-    assert _guess_level([labelled, labelled], [0]) == "graph"
+    assert guess_level(one, None) == "graph"
+    assert guess_level(one, [0]) == "node"
+    assert guess_level(labelled, None) == "node"
+    assert guess_level([labelled, labelled], [0]) == "graph"
 
 
 @pytest.mark.parametrize(

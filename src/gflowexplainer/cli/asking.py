@@ -17,6 +17,7 @@ from gflowexplainer.errors import ConfigError, InstanceError, one_of
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.explanation import SubgraphExplanation
 from gflowexplainer.persistence import checksum, fingerprint
+from gflowexplainer.questions import guess_level
 from gflowexplainer.settings import PRESETS
 from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
 
@@ -161,10 +162,12 @@ def ask(
         graphs, protocol, level = read_molecules(smiles, column=smiles_column, **chosen), None, "graph"
     assert found is not None
     if config.get("task_level") is None:
-        config["task_level"] = level or (fitted or {}).get("task_level") or _guess_level(graphs, wanted)
+        config["task_level"] = (
+            level or (fitted or {}).get("task_level") or guess_level(graphs[0] if len(graphs) == 1 else graphs, wanted)
+        )
     defaults = {"mode": MODES["multiclass"], "return_type": "raw", **(fitted or {})}
     config = {name: config.get(name) or defaults[name] for name in ("mode", "task_level", "return_type")}
-    _check_level(config["task_level"], graphs, dataset)
+    _check_level(config["task_level"], graphs)
     places = _places(wanted, everything, config["task_level"], graphs, protocol)
     moved = [graph.to(device) for graph in graphs]
     values = _target(target, places, moved, config)
@@ -250,13 +253,7 @@ def _load_dataset(
     return model, benchmark.graphs, index.tolist(), benchmark.task
 
 
-def _guess_level(graphs: Sequence[Data], wanted: Sequence[int] | None) -> str:
-    labels = graphs[0].get("y")
-    of_nodes = isinstance(labels, Tensor) and labels.dim() > 0 and labels.size(0) == graphs[0].num_nodes
-    return "node" if len(graphs) == 1 and (of_nodes or wanted is not None) else "graph"
-
-
-def _check_level(level: str, graphs: Sequence[Data], dataset: str | None) -> None:
+def _check_level(level: str, graphs: Sequence[Data]) -> None:
     if level == "node" and len(graphs) != 1:
         raise ConfigError(
             f"Predictions of nodes are explained in one graph, but there are {len(graphs)}. "
