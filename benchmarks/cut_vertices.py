@@ -80,7 +80,7 @@ def grow(instances: Instances, rollouts: int, width: int) -> tuple[Rollouts, Ten
         The rollouts, and which members of the final states are neighbours, in order of insertion, ``[R, K, K]``.
     """
     instance = torch.arange(len(instances)).repeat_interleave(rollouts)
-    grown = roll_out(instances, instance, None, width, grow_uniformly)
+    grown = roll_out(instances, instance, None, width, grow_uniformly, ordered=True)
     adjacent, _ = inner_neighbors(instances, grown.subgraphs)
     return grown, adjacent
 
@@ -108,9 +108,10 @@ def check_part(width: int, states: int, seed: int) -> dict[str, int]:
     instances = instances_of(width, 4 * len(FAMILIES), seed)
     grown, adjacent = grow(instances, max(1, round(states / width / len(instances))), width)
     visited = grown.states
-    nonempty = torch.nonzero(visited.size > 0).view(-1)
+    nonempty = torch.nonzero(visited.size[grown.state] > 0).view(-1)
+    state = grown.state[nonempty]
     found = torch.zeros_like(adjacent)
-    found[grown.rollout[nonempty], visited.size[nonempty] - 1] = visited.is_cut[nonempty]
+    found[grown.rollout[nonempty], visited.size[state] - 1] = visited.is_cut[state]
     expected = expected_cut_vertices(adjacent)
     return {
         "states": nonempty.numel(),

@@ -79,7 +79,7 @@ class Truth:
         self.enumeration: Enumeration = enumerate_subgraphs(
             instances, every, instances.center, trainer.settings.max_nodes
         )
-        self.target = target_distribution(self.enumeration, trainer.reward)
+        self.target = target_distribution(self.enumeration, trainer.reward, trainer.settings.measure)
         self.edges = UndirectedEdges.of(instances)
         self.truth = truth
 

@@ -12,8 +12,8 @@ from gflowexplainer.testing import GraphModel, NodeModel, path, random_graph
 QUICK = {"max_nodes": 3, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 32}
 
 
-def target_by_hand(model, graph, node, sets, beta):
-    """The target over given node sets with the paper's reward."""
+def target_by_hand(model, graph, node, sets, beta, measure):
+    """The target over given node sets, which count as ``measure`` says, with the paper's reward."""
     whole = model(graph.x, graph.edge_index)[node].softmax(0)
     rewards = []
     for nodes in sets:
@@ -23,16 +23,20 @@ def target_by_hand(model, graph, node, sets, beta):
         place = sorted(nodes).index(node)
         alone = model(kept.x, kept.edge_index)[place].softmax(0)
         rewards.append(math.exp(beta * float((whole * alone.log()).sum())))
-    return {frozenset(s): r / sum(rewards) for s, r in zip(sets, rewards, strict=True)}
+    weights = [r * m for r, m in zip(rewards, measure, strict=True)]
+    return {frozenset(s): w / sum(weights) for s, w in zip(sets, weights, strict=True)}
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("num_samples", [32, 3])
-def test_distances_against_a_path_worked_out_by_hand(num_samples):
+@pytest.mark.parametrize(
+    ("measure", "counts"), [("uniform", [1, 1, 1, 1, 1]), ("growth", [1, 1 / 2, 1 / 2, 3 / 4, 1 / 4])]
+)
+def test_distances_against_a_path_worked_out_by_hand(num_samples, measure, counts):
     graph, model = path(4), NodeModel(seed=4)
     sets = [(1,), (0, 1), (1, 2), (0, 1, 2), (1, 2, 3)]
-    wanted = target_by_hand(model, graph, 1, sets, beta=2.0)
-    quick = {**QUICK, "num_samples": num_samples}
+    wanted = target_by_hand(model, graph, 1, sets, 2.0, counts)
+    quick = {**QUICK, "num_samples": num_samples, "measure": measure}
     algorithm = GFlowExplainer(**quick, reward="prediction", beta=2.0, relative_beta=False, min_nodes=1)
     explanation = algorithm.explain(model, graph, 1)[0]
     shown = {frozenset(s.nodes): s.probability for s in explanation.subgraphs}

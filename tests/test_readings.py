@@ -2,13 +2,14 @@ import pytest
 import torch
 
 from gflowexplainer.flow.exact import enumerate_subgraphs, exact_marginals, terminal_distribution
+from gflowexplainer.flow.measure import MEASURES, log_growth
 from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.instances import Instances
 from gflowexplainer.network import FlowNetwork, NetworkInputs
 from gflowexplainer.readings import expected_marginals, importance_weights, read_policy, read_samples
 from gflowexplainer.settings import Settings
-from gflowexplainer.subgraphs import Subgraphs, neighbor_keys
+from gflowexplainer.subgraphs import Subgraphs
 from gflowexplainer.testing import house, path, random_graph, star
 
 
@@ -31,7 +32,8 @@ def test_weights_are_normalised_within_each_instance():
 
 
 @pytest.mark.parametrize("rooted", [True, False])
-def test_weighted_samples_of_any_policy_tend_to_the_target(rooted):
+@pytest.mark.parametrize("measure", MEASURES)
+def test_weighted_samples_of_any_policy_tend_to_the_target(rooted, measure):
     instances = Instances.of_graphs([house(), random_graph(7, 0.2, 1)])
     start = instances.ptr[:-1] if rooted else None
     enumeration = enumerate_subgraphs(instances, torch.arange(2), start, 4)
@@ -40,14 +42,17 @@ def test_weighted_samples_of_any_policy_tend_to_the_target(rooted):
     def reward(subgraphs):
         return torch.where(subgraphs.filled, value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
 
-    node, edge = exact_marginals(enumeration, enumeration.normalize(reward(enumeration.subgraphs).double()))
+    log_weight = reward(enumeration.subgraphs).double()
+    if measure == "growth":
+        log_weight += log_growth(enumeration.states, enumeration.child, enumeration.level_ptr)
+    node, edge = exact_marginals(enumeration, enumeration.normalize(log_weight))
     torch.manual_seed(0)
     policy = AdditivePolicy(3, 4)
     encoding = policy.encode(instances, instances.x)
     several = torch.arange(2).repeat_interleave(20_000)
     starts = None if start is None else start[several]
     rollouts = roll_out(instances, several, starts, 4, follow_policy(policy, encoding))
-    weight = importance_weights(policy, encoding, rollouts, reward(rollouts.subgraphs))
+    weight = importance_weights(rollouts, reward(rollouts.subgraphs), measure=measure)
     reading = read_samples(instances, rollouts.subgraphs, weight)
     torch.testing.assert_close(reading.node, node, atol=0.03, rtol=0)
     torch.testing.assert_close(reading.neighbor, edge, atol=0.03, rtol=0)
@@ -85,7 +90,7 @@ class Policies:
 @pytest.mark.parametrize("sharpness", [1.0, 2.0])
 def test_expected_marginals_tend_to_the_exact_ones(rooted, sharpness):
     case = Policies(rooted, sharpness)
-    node, edge = expected_marginals(case.policy, case.encoding, case.roll_out(20_000))
+    node, edge = expected_marginals(case.roll_out(20_000))
     torch.testing.assert_close(node, case.node, atol=0.012, rtol=0)
     torch.testing.assert_close(edge, case.edge, atol=0.012, rtol=0)
     assert case.node.max() - case.node.min() > 0.3  # there is something to find
@@ -98,7 +103,7 @@ def test_expected_marginals_are_nearer_to_the_truth_than_counts_of_the_same_roll
     expected, counted = [], []
     for draw in range(60):
         rollouts = case.roll_out(16, draw)
-        expected.append(torch.cat(expected_marginals(case.policy, case.encoding, rollouts)) - truth)
+        expected.append(torch.cat(expected_marginals(rollouts)) - truth)
         reading = read_samples(case.instances, rollouts.subgraphs)
         counted.append(torch.cat([reading.node, reading.neighbor]) - truth)
     fewer, more = torch.stack(expected).square().mean(dim=0), torch.stack(counted).square().mean(dim=0)
@@ -121,7 +126,7 @@ def test_one_step_is_known_without_drawing():
     for count in (1, 3):
         zeros = torch.zeros(count, dtype=torch.long)
         rollouts = roll_out(instances, zeros, zeros, 2, follow_policy(policy, encoding))
-        node, edge = expected_marginals(policy, encoding, rollouts)
+        node, edge = expected_marginals(rollouts)
         torch.testing.assert_close(node, exact_node, atol=1e-6, rtol=0)
         torch.testing.assert_close(edge, exact_edge, atol=1e-6, rtol=0)
     assert node[0] == 1
@@ -130,9 +135,9 @@ def test_one_step_is_known_without_drawing():
 
 def test_both_entries_of_an_edge_agree_and_instances_do_not_mix():
     case = Policies(rooted=True)
-    node, edge = expected_marginals(case.policy, case.encoding, case.roll_out(8))
+    node, edge = expected_marginals(case.roll_out(8))
     total = case.instances.num_nodes
-    keys = neighbor_keys(case.instances)
+    keys = case.instances.neighbor_key
     back = torch.searchsorted(keys, keys % total * total + keys // total)
     torch.testing.assert_close(edge, edge[back])
     only = case.instances.select(torch.tensor([1]))
@@ -140,7 +145,7 @@ def test_both_entries_of_an_edge_agree_and_instances_do_not_mix():
     zeros = torch.zeros(8, dtype=torch.long)
     keys = rollout_keys(only, zeros, 0, 0)
     rollouts = roll_out(only, zeros, zeros, 4, follow_policy(case.policy, encoding), keys)
-    alone, entries = expected_marginals(case.policy, encoding, rollouts)
+    alone, entries = expected_marginals(rollouts)
     torch.testing.assert_close(alone, node[5:])
     torch.testing.assert_close(entries, edge[-entries.numel() :])
 
@@ -153,7 +158,7 @@ def test_an_instance_of_one_node_is_itself():
     encoding = policy.encode(instances, instances.x)
     several = torch.tensor([0, 0, 1, 1])
     rollouts = roll_out(instances, several, instances.center[several], 3, follow_policy(policy, encoding))
-    node, _ = expected_marginals(policy, encoding, rollouts)
+    node, _ = expected_marginals(rollouts)
     assert node[instances.center].tolist() == [1, 1]
 
 
@@ -164,11 +169,25 @@ def test_the_policys_answer_counts_subgraphs_and_expects_nodes():
     inputs = NetworkInputs.of(instances, instances.x, settings, 2)
     network = FlowNetwork(settings, inputs)
     rollouts = network.sample(inputs, torch.arange(2).repeat_interleave(32), 7)
-    reading, counted = read_policy(network, inputs, rollouts), read_samples(instances, rollouts.subgraphs)
+    reading, counted = read_policy(rollouts), read_samples(instances, rollouts.subgraphs)
     assert torch.equal(reading.subgraphs.members, counted.subgraphs.members)
     assert torch.equal(reading.probability, counted.probability)
-    encoding = network.policy.encode(instances, inputs.features)
-    node, edge = expected_marginals(network.policy, encoding, rollouts)
+    node, edge = expected_marginals(rollouts)
     assert torch.equal(reading.node, node)
     assert torch.equal(reading.neighbor, edge)
     assert not torch.equal(reading.node, counted.node)
+
+
+def test_an_instance_that_is_there_twice_is_read_twice():
+    graph = random_graph(9, 0.25, seed=3)
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [4, 4], 2)
+    torch.manual_seed(0)
+    policy = AdditivePolicy(3, 4)
+    several = torch.arange(2).repeat_interleave(16)
+    encoding = policy.encode(instances, instances.x)
+    rollouts = roll_out(instances, several, instances.center[several], 4, follow_policy(policy, encoding))
+    assert torch.equal(rollouts.subgraphs.instance, several)
+    for reading in (read_policy(rollouts), read_samples(instances, rollouts.subgraphs)):
+        first, second = reading.node.chunk(2)
+        torch.testing.assert_close(first, second)
+        assert float(first.max()) == pytest.approx(1)

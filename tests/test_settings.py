@@ -15,6 +15,7 @@ NAMES = {
         "max_nodes",
         "min_nodes",
         "num_contexts",
+        "max_graph_nodes",
         "hidden",
         "epochs",
         "max_updates",
@@ -36,7 +37,7 @@ NAMES = {
         "locator_share",
     ],
     "switch": ["relative_beta", "model_embeddings", "node_identities"],
-    "choice": ["reward", "removal", "start", "policy", "propagation", "objective", "parents"],
+    "choice": ["reward", "removal", "start", "policy", "propagation", "objective", "measure", "parents"],
 }
 
 

@@ -8,6 +8,7 @@ import torch
 
 from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
+from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.flow.objectives import OBJECTIVES
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards import Predictor
@@ -21,7 +22,7 @@ CONTEXT = {"reward": "context", "relative_beta": False, "min_nodes": 1}
 REWARDS = [{}, CONTEXT]
 
 
-def node_trainer(index=(0, 3, 5), model=None, weights=None, **settings):
+def node_trainer(index=(0, 3, 5), model=None, weights=None, fabric=None, **settings):
     graph = random_graph(12, 0.15, seed=1)
     model = NodeModel(seed=1) if model is None else model
     instances = Instances.around_nodes(graph.x, graph.edge_index, list(index), 2)
@@ -30,17 +31,19 @@ def node_trainer(index=(0, 3, 5), model=None, weights=None, **settings):
         evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
     small = {"max_nodes": 4, "epochs": 6, "rollouts": 4, "beta": 4.0, "num_contexts": 6, "hidden": 16}
     chosen = Settings(**{**small, **settings})
-    return Trainer(Predictor(model), instances, chosen, embedding=embedding, evidence=evidence, weights=weights)
+    more = {"embedding": embedding, "evidence": evidence, "weights": weights, "fabric": fabric}
+    return Trainer(Predictor(model), instances, chosen, **more)
 
 
-def graph_trainer(weights=None, **settings):
+def graph_trainer(weights=None, fabric=None, **settings):
     graphs = [random_graph(8, 0.15, seed=seed) for seed in range(5)]
     model = GraphModel()
     instances = Instances.of_graphs(graphs)
     embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
     small = {"max_nodes": 3, "epochs": 4, "rollouts": 4, "beta": 4.0, "num_contexts": 4, "hidden": 16, "batch_size": 2}
     predictor = Predictor(model, level="graph")
-    return Trainer(predictor, instances, Settings(**{**small, **settings}), embedding=embedding, weights=weights)
+    more = {"embedding": embedding, "weights": weights, "fabric": fabric}
+    return Trainer(predictor, instances, Settings(**{**small, **settings}), **more)
 
 
 def distance(trainer):
@@ -51,6 +54,8 @@ def distance(trainer):
     rewarded = torch.nonzero(states.size > 0).flatten()
     reward = torch.zeros(len(states), dtype=torch.double)
     reward[rewarded] = trainer.reward.log_reward(states.subgraphs[rewarded], states.can_grow[rewarded]).double()
+    if trainer.settings.measure == "growth":
+        reward += log_growth(states, enumeration.child, enumeration.level_ptr)
     target = enumeration.normalize(reward)
     policy = trainer.network.policy
     reached = terminal_distribution(enumeration, policy, policy.encode(instances, trainer.inputs.features))
@@ -63,7 +68,7 @@ def learned(trainer):
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_trains_on_nodes(objective):
-    trainer = node_trainer(objective=objective)
+    trainer = node_trainer(objective=objective, measure="uniform")
     before = learned(trainer)
     trainer.run(progress=False)
     assert trainer.iteration == trainer.num_iterations
@@ -73,7 +78,7 @@ def test_every_objective_trains_on_nodes(objective):
 
 @pytest.mark.parametrize("objective", ["flow_matching", "log_partition_variance", "trajectory_balance"])
 def test_explanations_of_graphs_may_start_anywhere(objective):
-    trainer = graph_trainer(objective=objective)
+    trainer = graph_trainer(objective=objective, measure="uniform")
     trainer.run(progress=False)
     assert trainer.iteration == 4 * 3
     every = torch.arange(5)
@@ -109,16 +114,16 @@ SHARP = {**CONTEXT, "beta": 10.0}
 
 
 @pytest.mark.parametrize(
-    ("objective", "reward"),
+    ("objective", "measure", "reward"),
     [
-        ("flow_matching", SHARP),
-        ("detailed_balance", SHARP),
-        ("log_partition_variance", SHARP),
-        ("log_partition_variance", {"beta": 3.0}),
+        ("flow_matching", "uniform", {**SHARP, "epochs": 250, "max_updates": 0}),
+        ("detailed_balance", "growth", SHARP),
+        ("log_partition_variance", "uniform", SHARP),
+        ("log_partition_variance", "growth", {"beta": 3.0}),
     ],
 )
-def test_one_instance_is_learned_to_its_exact_distribution(objective, reward):
-    trainer = node_trainer(objective=objective, **ONE, **reward)
+def test_one_instance_is_learned_to_its_exact_distribution(objective, measure, reward):
+    trainer = node_trainer(**{"objective": objective, "measure": measure, **ONE, **reward})
     untrained = distance(trainer)
     trainer.run(progress=False)
     assert distance(trainer) < 0.03
@@ -127,12 +132,12 @@ def test_one_instance_is_learned_to_its_exact_distribution(objective, reward):
 
 @pytest.mark.parametrize("parents", ["sequence", "graph"])
 def test_other_parent_rules_learn_another_distribution(parents):
-    trainer = node_trainer(parents=parents, objective="flow_matching", **ONE, **SHARP)
+    trainer = node_trainer(parents=parents, objective="flow_matching", measure="uniform", **ONE, **SHARP)
     trainer.run(progress=False)
     assert distance(trainer) > 0.08
 
 
-@pytest.mark.parametrize("reward", [{"beta": 3.0}, {**CONTEXT, "objective": "flow_matching"}])
+@pytest.mark.parametrize("reward", [{"beta": 3.0}, {**CONTEXT, "objective": "flow_matching", "measure": "uniform"}])
 def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward):
     many = {"node_identities": True, "hidden": 64, "epochs": 150, "rollouts": 32, "batch_size": 8, "final_rate": 0.01}
     trainer = graph_trainer(**many, **reward)

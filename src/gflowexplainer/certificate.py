@@ -120,7 +120,7 @@ def certify(trainer: Trainer, reading: Reading, instance: int, limit: int, model
             reason=f"There are more than {limit} connected subgraphs of at most {max_nodes} nodes. "
             "Raise 'certificate_limit' or lower 'max_nodes'."
         )
-    target = target_distribution(enumeration, trainer.reward)
+    target = target_distribution(enumeration, trainer.reward, trainer.settings.measure)
     encoding = network.policy.encode(instances, trainer.inputs.features)
     learned = terminal_distribution(enumeration, network.policy, encoding)
     shown = _shown(enumeration, reading, instance)

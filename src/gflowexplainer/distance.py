@@ -5,17 +5,27 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gflowexplainer.errors import one_of
 from gflowexplainer.flow.exact import Enumeration, enumerate_subgraphs, terminal_distribution, total_variation
+from gflowexplainer.flow.measure import MEASURES, log_growth
 from gflowexplainer.rewards import Reward
 from gflowexplainer.training import Record, Trainer
 
 
-def target_distribution(enumeration: Enumeration, reward: Reward) -> Tensor:
-    """Gives the log-probability of every state under the target distribution, shape ``[S]``; an empty one has none."""
+def target_distribution(enumeration: Enumeration, reward: Reward, measure: str = "uniform") -> Tensor:
+    """Gives the log-probability of every state under the target distribution, shape ``[S]``; an empty one has none.
+
+    Args:
+        enumeration: Every connected subgraph.
+        reward: What they are worth.
+        measure: What they count before that; see :mod:`~gflowexplainer.flow.measure`.
+    """
     states = enumeration.states
     some = torch.nonzero(states.size > 0).flatten()
     log_reward = torch.zeros(len(states), dtype=torch.double, device=states.size.device)
     log_reward[some] = reward.log_reward(states.subgraphs[some], states.can_grow[some]).double()
+    if one_of("measure", measure, MEASURES) == "growth":
+        log_reward += log_growth(states, enumeration.child, enumeration.level_ptr)
     return enumeration.normalize(log_reward)
 
 
@@ -55,4 +65,4 @@ class DistanceCurve:
         every = torch.arange(len(instances), device=instances.device)
         start = trainer.network.starts(trainer.inputs, every)
         enumeration = enumerate_subgraphs(instances, every, start, trainer.settings.max_nodes, limit=self.limit)
-        return enumeration, target_distribution(enumeration, trainer.reward)
+        return enumeration, target_distribution(enumeration, trainer.reward, trainer.settings.measure)

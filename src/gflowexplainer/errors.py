@@ -32,6 +32,14 @@ class EnumerationError(GFlowExplainerError, RuntimeError):
     """There are more connected subgraphs than the limit allows to enumerate."""
 
 
+class ExperimentError(GFlowExplainerError, RuntimeError):
+    """Parts of an experiment failed, so that it has no results."""
+
+
+class ClusterError(GFlowExplainerError, RuntimeError):
+    """Another process of the same work was lost, or cannot be reached."""
+
+
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
     """Returns ``value`` if it is one of ``choices``; otherwise says which ones there are and which is nearest."""
     from difflib import get_close_matches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -101,6 +102,7 @@ class FlowNetwork(nn.Module):
         start: Tensor | None = None,
         explore: bool = False,
         greedy: bool = False,
+        encoding: Any = None,
     ) -> Rollouts:
         """Grows subgraphs by the policy, one for each entry of ``instance``.
 
@@ -111,8 +113,10 @@ class FlowNetwork(nn.Module):
             start: Start nodes ``[R]`` to use instead of :meth:`starts`.
             explore: Whether to use the exploration settings.
             greedy: Whether to take the largest flow instead of sampling.
+            encoding: What the policy made of these instances, if it is known already.
         """
-        encoding = self.policy.encode(inputs.instances, inputs.features)
+        if encoding is None:
+            encoding = self.policy.encode(inputs.instances, inputs.features, instance)
         if greedy:
             choose = follow_greedily(self.policy, encoding)
         else:
@@ -121,13 +125,23 @@ class FlowNetwork(nn.Module):
             choose = follow_policy(self.policy, encoding, temperature=temperature, epsilon=epsilon)
         keys = rollout_keys(inputs.instances, instance, self.settings.seed, *stream)
         start = self.starts(inputs, instance) if start is None else start
-        return roll_out(inputs.instances, instance, start, self.settings.max_nodes, choose, keys)
+        settings = self.settings
+        return roll_out(
+            inputs.instances,
+            instance,
+            start,
+            settings.max_nodes,
+            choose,
+            keys,
+            cuts=settings.measure == "uniform",
+            ordered=settings.parents == "sequence",
+        )
 
     def log_partition(self, inputs: NetworkInputs, instance: Tensor, start: Tensor | None) -> Tensor:
         """Gives the learned log Z of rollouts, shape ``[R, 1]`` or ``[1, 1]``."""
         assert self.partition is not None
         if self.settings.objective == "trajectory_balance":
-            return self.partition(torch.zeros(1, 1, device=inputs.features.device))
+            return self.partition(inputs.features.new_zeros(1, 1))
         # Without a start node, the first node of the graph stands for it.
         node = inputs.instances.ptr[instance] if start is None else start
         return self.partition(self.policy.standardize(inputs.features)[node])
@@ -147,7 +161,7 @@ def _build_policy(settings: Settings, in_features: int, num_nodes: int) -> Polic
         settings.hidden,
         identities=num_nodes if settings.node_identities else 0,
         min_nodes=settings.min_nodes,
-    )
+    ).begin_level()
 
 
 def _build_locator(settings: Settings, inputs: NetworkInputs) -> Locator | None:

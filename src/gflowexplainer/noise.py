@@ -57,8 +57,3 @@ def combine(*parts: Tensor | int) -> Tensor:
 def uniform(*parts: Tensor | int) -> Tensor:
     """Gives a number in the open interval (0, 1) for each combination of ``parts``, as float64."""
     return (_shift_right(combine(*parts), 12).double() + 0.5) * 2.0**-52
-
-
-def gumbel(*parts: Tensor | int) -> Tensor:
-    """Gives standard Gumbel noise: the largest of ``logit + gumbel`` is a sample of the softmax."""
-    return -(-uniform(*parts).log()).log()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import uuid
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,17 +24,27 @@ FORMAT = "gflowexplainer-checkpoint-1"
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file so that it is there whole or not at all."""
+    write_file(path, lambda file: file.write(content))
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Writes a file piece by piece, by a function that is handed the open file: whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:
-            file.write(content)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def slug(name: str) -> str:
+    """Makes a file name of any text."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-") or "case"
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:

@@ -7,18 +7,19 @@ so that it tends to the target distribution of the instance itself, however far 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from gflowexplainer.flow.policy import Policy, log_outflow
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.measure import log_steps
+from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.instances import Instances
-from gflowexplainer.network import FlowNetwork, NetworkInputs
 from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.segments import find_sorted, first_of_each, segment_logsumexp, segment_sum
-from gflowexplainer.subgraphs import Subgraphs, marginals, neighbor_keys, subgraph_keys
+from gflowexplainer.settings import Settings
+from gflowexplainer.subgraphs import Subgraphs, marginals, place_keys
 
 WEIGHTINGS = ("policy", "reward")
 EXPLAINING = 100
@@ -56,7 +57,7 @@ def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | 
         log_weight: Log-weight of each sample, shape ``[B]``; all equal if not given, which is the policy's own answer.
             For the reward's answer pass :func:`reward_weights`.
     """
-    keys = subgraph_keys(instances, samples)
+    keys = place_keys(instances, samples)
     _, first, group = first_of_each(keys)
     subgraphs = samples[first]
     weight = torch.zeros(keys.numel(), device=keys.device) if log_weight is None else log_weight
@@ -70,7 +71,7 @@ def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | 
 
 
 @torch.no_grad()
-def expected_marginals(policy: Policy, encoding: Any, rollouts: Rollouts) -> tuple[Tensor, Tensor]:
+def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
     r"""Gives the policy's probability of every node ``[n]`` and neighbour entry ``[m]``, by what it might have done.
 
     A node joins a rollout at most once, so the probability that it is inside at the end is the expected sum, over the
@@ -84,23 +85,21 @@ def expected_marginals(policy: Policy, encoding: Any, rollouts: Rollouts) -> tup
     with when they joined.
 
     Args:
-        policy: The policy that the rollouts followed, without exploration.
-        encoding: What it made of the instances.
-        rollouts: Rollouts of every instance.
+        rollouts: Rollouts of every instance that followed a policy, without exploration.
     """
     states, instances = rollouts.states, rollouts.states.instances
-    action, stop = policy.log_flows(encoding, states)
-    joins = (action.double() - log_outflow(states, action.double(), stop.double())[states.frontier_state]).exp()
-    count = torch.bincount(states.instance[rollouts.last], minlength=len(instances)).clamp(min=1)
-    joins = joins / count[states.instance[states.frontier_state]]
+    action, stop = _followed(rollouts)
+    count = torch.bincount(states.instance[rollouts.state[rollouts.last]], minlength=len(instances)).clamp(min=1)
+    share = torch.bincount(rollouts.state, minlength=len(states)) / count[states.instance].double()
+    joins = (action - log_outflow(states, action, stop)[states.frontier_state]).exp() * share[states.frontier_state]
     node = torch.zeros(instances.num_nodes, dtype=torch.double, device=joins.device)
     if states.rooted:
-        present = torch.unique(states.members[rollouts.last, 0])
+        present = torch.unique(states.members[rollouts.state[rollouts.last], 0])
         node[present] = 1.0
     node.index_add_(0, states.frontier, joins)
     edge = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=joins.device)
     matter = torch.nonzero(joins > _NEGLIGIBLE).flatten()
-    keys = neighbor_keys(instances)
+    keys = instances.neighbor_key
     for part in matter.split(_ENTRIES_AT_ONCE):
         members = states.members[states.frontier_state[part]]
         joining, inside = states.frontier[part, None], members.clamp(min=0)
@@ -113,50 +112,51 @@ def expected_marginals(policy: Policy, encoding: Any, rollouts: Rollouts) -> tup
 
 @torch.no_grad()
 def importance_weights(
-    policy: Policy, encoding: Any, rollouts: Rollouts, log_reward: Tensor, parents: str = "dag"
+    rollouts: Rollouts, log_reward: Tensor, *, measure: str = "uniform", parents: str = "dag"
 ) -> Tensor:
     r"""Gives each rollout the weight that turns the policy's samples into samples of the target.
 
-    .. math:: \log w(\tau) = \log R(s) + \log P_B(\tau \mid s) - \log P_F(\tau)
+    .. math:: \log w(\tau) = \log R(s) + \log \mu(\tau) - \log P_F(\tau)
 
     In expectation over rollouts, :math:`w` times anything of the last subgraph is its sum over all subgraphs,
-    weighed by the reward. The spread of :math:`\log w` is what the log-partition variance minimises.
+    weighed by reward and measure. The spread of :math:`\log w` is what the log-partition variance minimises.
 
     Args:
-        policy: The policy that the rollouts followed, without exploration.
-        encoding: What it made of the instances.
-        rollouts: ``R`` rollouts.
+        rollouts: ``R`` rollouts that followed a policy, without exploration.
         log_reward: Log-reward of the subgraph that each ended in, shape ``[R]``.
-        parents: Parent rule of the backward policy.
+        measure: What the steps of a rollout count; see :mod:`~gflowexplainer.flow.measure`.
+        parents: Parent rule of the uniform measure.
 
     Returns:
         Log-weights, shape ``[R]``.
     """
-    states = rollouts.states
-    action, stop = policy.log_flows(encoding, states)
-    action, stop = action.double(), stop.double()
-    out = log_outflow(states, action, stop)
-    ends = rollouts.successor < 0
+    action, stop = _followed(rollouts)
+    out, stop = log_outflow(rollouts.states, action, stop)[rollouts.state], stop[rollouts.state]
     taken = action[rollouts.chosen.clamp(min=0)] if action.numel() else stop
-    forward = torch.where(ends, stop, taken) - out
-    backward = -states.parents(parents).sum(dim=1).clamp(min=1).double().log()
-    along = segment_sum(backward - forward, rollouts.rollout, log_reward.numel())
+    forward = torch.where(rollouts.successor < 0, stop, taken) - out
+    along = segment_sum(log_steps(rollouts, measure, parents) - forward, rollouts.rollout, log_reward.numel())
     return log_reward.double() + along
 
 
+def _followed(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
+    """Gives the log-flows that rollouts followed, in double precision."""
+    if rollouts.flows is None:
+        raise ConfigError("These rollouts followed no policy, so they have no probabilities.")
+    action, stop = rollouts.flows
+    return action.double(), stop.double()
+
+
 @torch.no_grad()
-def read_policy(network: FlowNetwork, inputs: NetworkInputs, rollouts: Rollouts) -> Reading:
+def read_policy(rollouts: Rollouts) -> Reading:
     """Gives the policy's own answer: subgraphs as often as they came, nodes and edges by :func:`expected_marginals`."""
-    reading = read_samples(inputs.instances, rollouts.subgraphs)
-    encoding = network.policy.encode(inputs.instances, inputs.features)
-    node, neighbor = expected_marginals(network.policy, encoding, rollouts)
+    reading = read_samples(rollouts.states.instances, rollouts.subgraphs)
+    node, neighbor = expected_marginals(rollouts)
     return replace(reading, node=node, neighbor=neighbor)
 
 
 @torch.no_grad()
-def reward_weights(network: FlowNetwork, inputs: NetworkInputs, rollouts: Rollouts, reward: Reward) -> Tensor:
+def reward_weights(rollouts: Rollouts, reward: Reward, settings: Settings) -> Tensor:
     """Gives the :func:`importance_weights` of rollouts of a trained network under ``reward``, shape ``[R]``."""
-    ends = rollouts.states.select(rollouts.last)
-    log_reward = reward.log_reward(ends.subgraphs, ends.can_grow)
-    encoding = network.policy.encode(inputs.instances, inputs.features)
-    return importance_weights(network.policy, encoding, rollouts, log_reward, network.settings.parents)
+    ends = rollouts.state[rollouts.last]
+    log_reward = reward.log_reward(rollouts.subgraphs, rollouts.states.can_grow[ends])
+    return importance_weights(rollouts, log_reward, measure=settings.measure, parents=settings.parents)

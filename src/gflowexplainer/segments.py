@@ -1,5 +1,7 @@
 """Arithmetic on flat arrays that are cut into segments, as PyG batches are: no padding, no Python loops."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -27,6 +29,18 @@ def ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     first = pointers(counts)[:-1]
     position = torch.arange(owner.numel(), device=counts.device)
     return owner, position + (starts - first)[owner]
+
+
+def slices(cost: Tensor, budget: int) -> Iterator[slice]:
+    """Cuts work of given cost ``[Q]`` into slices whose cost together stays within a budget, one item at least."""
+    total = torch.cumsum(cost, 0)
+    begin, count = 0, cost.numel()
+    while begin < count:
+        done = total[begin - 1] if begin else 0
+        end = int(torch.searchsorted(total, done + budget, right=True))
+        end = max(end, begin + 1)
+        yield slice(begin, end)
+        begin = end
 
 
 def segment_sum(values: Tensor, segment: Tensor, num_segments: int) -> Tensor:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.flow.measure import MEASURES
 from gflowexplainer.flow.objectives import OBJECTIVES
 from gflowexplainer.flow.paper_policy import PROPAGATIONS
 from gflowexplainer.flow.states import PARENT_RULES
@@ -30,6 +31,8 @@ class Settings:
             instances; ``"induced"`` for nodes and for rewards other than the consensus.
         pooling: Instances of a class at which the consensus believes the class and all classes alike; graphs of all
             classes are always taken together.
+        max_graph_nodes: Largest computation graph of a node; of a larger one the nodes most relevant to the explained
+            one are kept (:mod:`~gflowexplainer.neighborhoods`).
         start: Where graph-level explanations begin: ``"anywhere"`` or at the node of a ``"locator"``.
         policy: ``"additive"`` or ``"paper"``.
         propagation: Of the paper's policy: ``"graph"`` or ``"frontier"``.
@@ -37,7 +40,9 @@ class Settings:
         model_embeddings: Whether the policy sees the explained model's node embeddings.
         node_identities: Whether the policy knows every training node by name.
         objective: One of :data:`~gflowexplainer.flow.objectives.OBJECTIVES`.
-        parents: ``"dag"``, ``"sequence"`` or ``"graph"``.
+        measure: What subgraphs count before the reward: ``"growth"`` or ``"uniform"``; see
+            :mod:`~gflowexplainer.flow.measure`.
+        parents: ``"dag"``, ``"sequence"`` or ``"graph"``; of the uniform measure.
         epochs: Passes over all instances.
         max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
@@ -62,6 +67,7 @@ class Settings:
     keep_probability: float = 0.5
     removal: str = "auto"
     pooling: float = 30.0
+    max_graph_nodes: int = 1000
     start: str = "anywhere"
     policy: str = "additive"
     propagation: str = "graph"
@@ -69,9 +75,10 @@ class Settings:
     model_embeddings: bool = True
     node_identities: bool = False
     objective: str = "log_partition_variance"
+    measure: str = "growth"
     parents: str = "dag"
     epochs: int = 200
-    max_updates: int = 400
+    max_updates: int = 200
     batch_size: int = 64
     rollouts: int = 8
     epsilon: float = 0.05
@@ -91,9 +98,11 @@ class Settings:
         one_of("policy", self.policy, ("additive", "paper"))
         one_of("propagation", self.propagation, PROPAGATIONS)
         one_of("objective", self.objective, OBJECTIVES)
+        one_of("measure", self.measure, MEASURES)
         one_of("parents", self.parents, PARENT_RULES)
         self._right_types()
-        for name in ("max_nodes", "min_nodes", "num_contexts", "hidden", "epochs", "batch_size", "rollouts"):
+        counts = ("max_nodes", "min_nodes", "num_contexts", "max_graph_nodes", "hidden", "epochs", "batch_size")
+        for name in (*counts, "rollouts"):
             self._at_least(name, 1)
         for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates"):
             self._at_least(name, 0)
@@ -109,6 +118,16 @@ class Settings:
             raise ConfigError(f"'seed' must fit into 64 bits (got {self.seed!r}).")
         if self.min_nodes > self.max_nodes:
             raise ConfigError(f"'min_nodes' ({self.min_nodes}) must not exceed 'max_nodes' ({self.max_nodes}).")
+        self._measurable()
+
+    def _measurable(self) -> None:
+        """Refuses the growth measure where parents decide: the number of ways into a state is not what it counts."""
+        if self.measure == "growth" and self.objective in ("flow_matching", "raw_flow_matching"):
+            raise ConfigError(
+                f"'{self.objective}' counts every subgraph alike. Set measure='uniform' too, or use another objective."
+            )
+        if self.measure == "growth" and self.parents != "dag":
+            raise ConfigError(f"parents='{self.parents}' is a rule of the uniform measure. Set measure='uniform' too.")
 
     def _right_types(self) -> None:
         """Refuses values of another type than the default's; whole numbers may stand for real ones."""
@@ -137,7 +156,7 @@ class Settings:
         ``"default"``: the consensus reward with the additive policy. ``"context"``: the context reward, which is each
         instance's own. ``"paper"``: the paper's table of
         hyper-parameters, its network, its reward and its loss in raw form. ``"sequence"`` and ``"graph"``: the
-        default with the paper's two ablations of the parents.
+        default with the paper's two ablations of the parents, every subgraph counted alike.
         """
         one_of("preset", name, tuple(PRESETS))
         return cls.from_dict({**PRESETS[name], **changes})
@@ -169,6 +188,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "relative_beta": False,
         "num_contexts": 32,
         "keep_probability": 0.7,
+        "measure": "uniform",
     },
     "paper": {
         "max_nodes": 20,
@@ -181,6 +201,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "start": "locator",
         "model_embeddings": False,
         "objective": "raw_flow_matching",
+        "measure": "uniform",
         "epochs": 100,
         "max_updates": 0,
         "batch_size": 64,
@@ -191,6 +212,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "clip_norm": 0.0,
         "locator_share": 0.2,
     },
-    "sequence": {"parents": "sequence"},
-    "graph": {"parents": "graph"},
+    "sequence": {"parents": "sequence", "measure": "uniform"},
+    "graph": {"parents": "graph", "measure": "uniform"},
 }

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.instances import Instances
-from gflowexplainer.noise import combine
 from gflowexplainer.segments import find_sorted, pointers
 
+APART = 0x5851F42D4C957F2D
+"""Multiplies positions to tell them apart in sums of 64-bit keys."""
 TOO_SMALL = -30.0
 """What is added to the log-reward of a subgraph below the lower size bound: practically nothing is left of it."""
 
@@ -54,13 +55,6 @@ def size_penalty(size: Tensor, can_grow: Tensor, min_nodes: int) -> Tensor:
     return torch.where((size < min_nodes) & can_grow, TOO_SMALL, 0.0)
 
 
-def instance_keys(instances: Instances) -> Tensor:
-    """Gives each instance a random 64-bit number, shape ``[I]``, which depends on its graph and node ids alone."""
-    center = instances.center
-    node = torch.where(center < 0, -1, instances.node_id[center.clamp(min=0)])
-    return combine(instances.graph, node, 1)
-
-
 def subgraph_keys(instances: Instances, subgraphs: Subgraphs) -> Tensor:
     """Identifies each subgraph, whatever the order in which it was built, by a 64-bit hash of shape ``[B]``.
 
@@ -68,7 +62,12 @@ def subgraph_keys(instances: Instances, subgraphs: Subgraphs) -> Tensor:
     node can be added or taken away by one addition or subtraction.
     """
     keys = torch.where(subgraphs.filled, instances.key[subgraphs.members.clamp(min=0)], 0)
-    return keys.sum(dim=1) + instance_keys(instances)[subgraphs.instance]
+    return keys.sum(dim=1) + instances.own_key[subgraphs.instance]
+
+
+def place_keys(instances: Instances, subgraphs: Subgraphs) -> Tensor:
+    """Identifies subgraphs as :func:`subgraph_keys` does, but apart where the same instance is there twice, ``[B]``."""
+    return subgraph_keys(instances, subgraphs) + subgraphs.instance * APART
 
 
 def kept_mask(instances: Instances, subgraphs: Subgraphs) -> Tensor:
@@ -80,16 +79,6 @@ def kept_mask(instances: Instances, subgraphs: Subgraphs) -> Tensor:
     return mask
 
 
-def neighbor_rows(instances: Instances) -> Tensor:
-    """Names the node that each neighbour entry belongs to, shape ``[m]``."""
-    return torch.repeat_interleave(torch.arange(instances.num_nodes, device=instances.device), instances.degree)
-
-
-def neighbor_keys(instances: Instances) -> Tensor:
-    """Numbers each neighbour entry by its two ends, ascending, shape ``[m]``, to look pairs of nodes up in."""
-    return neighbor_rows(instances) * instances.num_nodes + instances.neighbor
-
-
 def inner_neighbors(instances: Instances, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
     """Finds which members are neighbours of one another.
 
@@ -99,7 +88,7 @@ def inner_neighbors(instances: Instances, subgraphs: Subgraphs) -> tuple[Tensor,
     """
     members = subgraphs.members.clamp(min=0)
     pairs = members[:, :, None] * instances.num_nodes + members[:, None, :]
-    position, found = find_sorted(neighbor_keys(instances), pairs)
+    position, found = find_sorted(instances.neighbor_key, pairs)
     return found & subgraphs.filled[:, :, None] & subgraphs.filled[:, None, :], position
 
 
@@ -128,5 +117,5 @@ def edge_values(instances: Instances, neighbor_values: Tensor) -> Tensor:
     source, target = instances.edge_index
     if neighbor_values.numel() == 0:
         return neighbor_values.new_zeros(source.numel())
-    position, found = find_sorted(neighbor_keys(instances), source * instances.num_nodes + target)
+    position, found = find_sorted(instances.neighbor_key, source * instances.num_nodes + target)
     return torch.where(found, neighbor_values[position], 0)

@@ -12,25 +12,28 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.checkpoints import load_training, save_training
+from gflowexplainer.distributed import Fabric, Ranks, num_terms
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow import objectives
+from gflowexplainer.flow.measure import log_steps
 from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.replay import Replay
-from gflowexplainer.flow.sampling import Rollouts, grow_inside, grow_uniformly, roll_out, rollout_keys
+from gflowexplainer.flow.sampling import Rollouts, grow_inside, roll_out, rollout_keys
 from gflowexplainer.instances import Instances
 from gflowexplainer.interrupts import interrupts_wait
 from gflowexplainer.locator import locator_loss
 from gflowexplainer.network import FlowNetwork, NetworkInputs
 from gflowexplainer.noise import uniform
-from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
 from gflowexplainer.records import Record, append_lines, cut_lines
-from gflowexplainer.rewards import Predictor, Reward
+from gflowexplainer.rewards import Predictor
 from gflowexplainer.rewards.building import build_reward, raw_evidence
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward, learn_consensus
 from gflowexplainer.rewards.reward import REMOVALS
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import Subgraphs
+from gflowexplainer.trials import random_subgraphs
 
 Callback = Callable[["Trainer", Record], None]
 CHECKPOINT = "checkpoint.safetensors"
@@ -54,6 +57,7 @@ class Trainer:
             at node level.
         target: What is to be held; the model's own prediction if not given.
         weights: What :meth:`weights` gave after an earlier training, to begin with and to see these instances by.
+        fabric: A Fabric that was launched, where several processes train together; each makes a trainer alike.
     """
 
     def __init__(
@@ -66,8 +70,9 @@ class Trainer:
         evidence: Tensor | None = None,
         target: Target | None = None,
         weights: Mapping[str, Tensor] | None = None,
+        fabric: Fabric | None = None,
     ) -> None:
-        self.predictor, self.settings = predictor, settings
+        self.predictor, self.settings, self.ranks = predictor, settings, Ranks(fabric)
         target = Target.of(predictor, instances) if target is None else target
         self.consensus = self._find_consensus(instances, evidence, target, weights)
         self.reward = build_reward(
@@ -79,15 +84,19 @@ class Trainer:
             target=target,
             consensus=self.consensus,
         )
-        calibrate(self.reward, settings)
+        if self.reward.relative:
+            # Of full size: smaller ones differ by their size above all, and there are few of them.
+            self.reward.calibrate(random_subgraphs(instances, settings, 32, _CALIBRATING, ends=True))
         values = self.reward.values() if isinstance(self.reward, ConsensusReward) else None
         self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops, values)
         self.network = FlowNetwork(settings, self.inputs)
         if weights is not None:
             own = {name: value for name, value in weights.items() if not name.startswith("consensus/")}
             self.network.load_state_dict(own)
+        self.ranks.copy(self.network)
+        self.reward.exchange(self.ranks)
         self.optimizer = torch.optim.AdamW(
-            self._parameter_groups(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+            self._parameter_groups(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
         self._base_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
@@ -151,32 +160,39 @@ class Trainer:
         updates = self.settings.epochs * self.batches_per_epoch
         return min(updates, self.settings.max_updates) if self.settings.max_updates else updates
 
-    def loss(self, rollouts: Rollouts) -> Tensor:
-        """Evaluates the objective on all states that rollouts visited, with gradients."""
+    def loss(self, rollouts: Rollouts, encoding: Any = None) -> Tensor:
+        """Evaluates the objective on all states that rollouts visited, with gradients.
+
+        Args:
+            rollouts: The rollouts.
+            encoding: What the policy made of their instances, with gradients, if it is known already.
+        """
         policy, settings, states = self.network.policy, self.settings, rollouts.states
-        encoding = policy.encode(self.instances, self.inputs.features)
+        if encoding is None:
+            encoding = policy.encode(self.instances, self.inputs.features)
         action, stop = policy.log_flows(encoding, states)
-        parents = states.parents(settings.parents)
         inflow = None
         if settings.objective in ("flow_matching", "raw_flow_matching"):
+            parents = states.parents(settings.parents)
             inflow = torch.logsumexp(policy.log_inflows(encoding, states, parents), dim=1)
         can_stop = states.size > 0
         ends = torch.nonzero(can_stop).flatten()
         reward = torch.zeros_like(stop)
         reward[ends] = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends]).to(reward.dtype)
-        instance = states.instance[rollouts.last]
-        start = states.members[rollouts.last, 0] if states.rooted else None
+        at, last = rollouts.state, rollouts.state[rollouts.last]
+        instance = states.instance[last]
+        start = states.members[last, 0] if states.rooted else None
         flows = objectives.VisitedFlows(
-            out=log_outflow(states, action, stop),
-            stop=stop,
-            taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop,
-            inflow=inflow,
-            log_reward=reward,
-            can_stop=can_stop,
-            num_parents=parents.sum(dim=1).clamp(min=1),
+            out=log_outflow(states, action, stop)[at],
+            stop=stop[at],
+            taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop[at],
+            inflow=None if inflow is None else inflow[at],
+            log_reward=reward[at],
+            can_stop=can_stop[at],
+            measure=log_steps(rollouts, settings.measure, settings.parents),
             successor=rollouts.successor,
             rollout=rollouts.rollout,
-            depth=states.size - int(states.rooted),
+            depth=states.size[at] - int(states.rooted),
             group=instance if start is None else start,
         )
         if self.network.partition is None:
@@ -184,45 +200,81 @@ class Trainer:
         return objectives.trajectory_balance(flows, self.network.log_partition(self.inputs, instance, start))
 
     def step(self) -> Record:
-        """Performs one update and tells how it went."""
-        settings, began = self.settings, time.perf_counter()
-        batch = self._batch()
-        several = batch.repeat_interleave(settings.rollouts)
-        rollouts = self.network.sample(self.inputs, several, _TRAINING, self.iteration, explore=True)
-        loss = self.loss(rollouts)
-        again = self.replay.draw(batch, settings.seed, _REPLAYING, self.iteration)
-        if len(again):
-            keys = rollout_keys(self.instances, again.instance, settings.seed, _REPLAYING, self.iteration)
-            start = self.network.starts(self.inputs, again.instance)
-            loss = loss + self.loss(
-                roll_out(self.instances, again.instance, start, settings.max_nodes, grow_inside(again), keys)
-            )
-        record: Record = {"iteration": self.iteration, "loss": float(loss.detach())}
+        """Performs one update and tells how it went; several processes do so together, each with its instances."""
+        began, batch = time.perf_counter(), self.ranks.mine(self._batch())
+        encoding = self.network.policy.encode(self.instances, self.inputs.features, batch)
+        rollouts = self._grow(batch, encoding)
+        parts = [self._mean_loss(rollouts, encoding), self._mean_loss(self._regrow(batch), encoding)]
+        ends, score = self._ends(rollouts)
+        parts += [_mean(score), _mean(ends.size.to(score))]
+        (fresh, again, *_), values = self.ranks.weigh(*parts)
+        record: Record = {"iteration": self.iteration, "loss": values[0] + values[1]}
         if not math.isfinite(record["loss"]):
             raise ConfigError(
                 f"The loss became {record['loss']} at iteration {self.iteration}. Lower 'learning_rate' or 'beta'."
             )
-        ends = rollouts.subgraphs
-        score = self.reward.log_score(ends)
+        self._find_gradients(fresh + again)
+        self.reward.exchange(self.ranks)
         self._halfway = True
-        self._descend(loss)
+        self._descend()
         self.replay.add(ends, score)
         self.iteration += 1
         if self.network.locator is not None and self.iteration % self.batches_per_epoch == 0:
             record["locator_loss"] = self._train_locator()
         self._halfway = False
-        record |= {"log_score": float(score.mean()), "size": float(ends.size.float().mean())}
-        record["seconds"] = time.perf_counter() - began
+        record |= {"log_score": values[2], "size": values[3], "seconds": time.perf_counter() - began}
         return record
 
-    def _descend(self, loss: Tensor) -> None:
+    def _grow(self, batch: Tensor, encoding: Any) -> Rollouts | None:
+        """Samples from the instances of ``batch``; ``None`` if a process has none."""
+        if not batch.numel():
+            return None
+        several = batch.repeat_interleave(self.settings.rollouts)
+        return self.network.sample(self.inputs, several, _TRAINING, self.iteration, explore=True, encoding=encoding)
+
+    def _regrow(self, batch: Tensor) -> Rollouts | None:
+        """Builds remembered subgraphs of the instances again, in another order."""
+        stream = (self.settings.seed, _REPLAYING, self.iteration)
+        again = self.replay.draw(batch, *stream)
+        if not len(again):
+            return None
+        keys = rollout_keys(self.instances, again.instance, *stream)
+        start = self.network.starts(self.inputs, again.instance)
+        return roll_out(self.instances, again.instance, start, self.settings.max_nodes, grow_inside(again), keys)
+
+    def _mean_loss(self, rollouts: Rollouts | None, encoding: Any) -> tuple[Tensor, Tensor]:
+        """Gives the loss, which is a mean, and over how many terms."""
+        if rollouts is None:
+            nothing = torch.zeros((), device=self.instances.device)
+            return nothing, nothing
+        return self.loss(rollouts, encoding), num_terms(self.settings.objective, rollouts)
+
+    def _ends(self, rollouts: Rollouts | None) -> tuple[Subgraphs, Tensor]:
+        """Gives what rollouts ended in, with log-scores; with a memory to fill, that of all processes' rollouts."""
+        if rollouts is None:
+            none = torch.zeros((0, self.settings.max_nodes), dtype=torch.long, device=self.instances.device)
+            ends, score = Subgraphs(none[:, 0], none), self.reward.spread[:0]
+        else:
+            ends = rollouts.subgraphs
+            score = self.reward.log_score(ends)
+        if not self.replay.draws:
+            return ends, score
+        instance, members, score = self.ranks.rows(ends.instance, ends.members, score)
+        order = torch.argsort(instance, stable=True)
+        return Subgraphs(instance[order], members[order]), score[order]
+
+    def _find_gradients(self, loss: Tensor) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        if loss.requires_grad:
+            loss.backward()
+        self.ranks.add_gradients(self.network.parameters())
+
+    def _descend(self) -> None:
         progress = self.iteration / max(self.num_iterations - 1, 1)
         final = self.settings.final_rate
         factor = final + (1 - final) * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
         for group, rate in zip(self.optimizer.param_groups, self._base_rates, strict=True):
             group["lr"] = rate * factor
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
         if self.settings.clip_norm:
             nn.utils.clip_grad_norm_(self.network.policy.parameters(), self.settings.clip_norm)
         self.optimizer.step()
@@ -244,14 +296,19 @@ class Trainer:
         every = torch.arange(len(instances), device=instances.device)
         draw = uniform(settings.seed, _LOCATING, self.iteration, every)
         count = max(1, round(settings.locator_share * len(instances)))
-        node = torch.nonzero(torch.isin(instances.owner, torch.argsort(draw)[:count])).flatten()
-        graph = instances.owner[node]
-        grown = self.network.sample(self.inputs, graph, _LOCATING, self.iteration, start=node)
-        score = self.reward.log_score(grown.subgraphs)
-        rating = locator(instances, embedding)[node]
-        loss = locator_loss(rating, score, graph, len(instances))
-        self._descend(loss)
-        return float(loss.detach())
+        picked = self.ranks.mine(torch.argsort(draw)[:count])
+        loss = torch.zeros((), device=instances.device)
+        if picked.numel():
+            node = torch.nonzero(torch.isin(instances.owner, picked)).flatten()
+            graph = instances.owner[node]
+            grown = self.network.sample(self.inputs, graph, _LOCATING, self.iteration, start=node)
+            score = self.reward.log_score(grown.subgraphs)
+            loss = locator_loss(locator(instances, embedding)[node], score, graph, len(instances))
+        (share,), (value,) = self.ranks.weigh((loss, torch.tensor(picked.numel(), device=loss.device)))
+        self._find_gradients(share)
+        self.reward.exchange(self.ranks)
+        self._descend()
+        return value
 
     def run(
         self,
@@ -270,11 +327,16 @@ class Trainer:
             iterations: Updates to do now at most.
             checkpoint_seconds: Time between two checkpoints.
             progress: Whether to show a progress bar on standard error.
-            callback: Called after each update with the trainer and the record of the update; it may add to it.
+            callback: Called after each update with the trainer and the record of the update; it may add to it. Of
+                several processes, each calls its own, and the first one writes.
         """
         path = None if folder is None else Path(folder)
-        if path is not None and (path / CHECKPOINT).exists():
-            self.load(path / CHECKPOINT)
+        if path is not None:
+            with self.ranks.file(path / CHECKPOINT) as stored:
+                if stored is not None:
+                    self.load(stored)
+        if not self.ranks.first:
+            path, progress = None, False
         goal = self.num_iterations
         if iterations is not None:
             goal = min(goal, self.iteration + iterations)
@@ -314,83 +376,15 @@ class Trainer:
 
     def save(self, path: Path | str) -> None:
         """Writes everything that is needed to go on, in one file."""
-        tensors = {f"network/{name}": value for name, value in self.network.state_dict().items()}
-        for number, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer/{number}/{name}": value for name, value in state.items()}
-        tensors |= {f"replay/{name}": value for name, value in self.replay.tensors().items()}
-        tensors |= {f"reward/{name}": value for name, value in self.reward.tensors().items()}
-        write_checkpoint(Path(path), tensors, self._identity() | {"iteration": self.iteration})
+        save_training(self, Path(path))
 
     def load(self, path: Path | str) -> None:
         """Takes up a training where :meth:`save` left it."""
-        path = Path(path)
-        tensors, meta = read_checkpoint(path, self.instances.device)
-        for name, mine in self._identity().items():
-            if meta.get(name) != mine:
-                raise CheckpointError(_mismatch(path, name, meta.get(name), mine))
-        groups: dict[str, dict[str, Tensor]] = {}
-        for name, value in tensors.items():
-            label, _, rest = name.partition("/")
-            groups.setdefault(label, {})[rest] = value
-        try:
-            self.network.load_state_dict(groups["network"])
-            self._load_optimizer(groups.get("optimizer", {}))
-            self.replay.load_tensors(groups.get("replay", {}))
-            self.reward.load_tensors(groups["reward"])
-            self.iteration, self._halfway = int(meta["iteration"]), False
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise CheckpointError(f"The checkpoint '{path}' does not fit this training: {error}") from error
-        cut_lines(path.parent / METRICS, self.iteration)
-
-    def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        state = self.optimizer.state_dict()
-        state["state"] = {}
-        for name, value in tensors.items():
-            number, _, field = name.partition("/")
-            state["state"].setdefault(int(number), {})[field] = value
-        self.optimizer.load_state_dict(state)
-
-    def _identity(self) -> dict[str, Any]:
-        """Names what a checkpoint must agree on."""
-        return {
-            "model": fingerprint(self.predictor.model),
-            "instances": int(self.instances.key.sum() + self.instances.edge_id.sum()),
-            "settings": self.settings.to_dict(),
-        }
+        load_training(self, Path(path))
+        self._halfway = False
+        cut_lines(Path(path).parent / METRICS, self.iteration)
 
 
-def calibrate(reward: Reward, settings: Settings) -> None:
-    """Shows a reward random connected subgraphs, so that it can measure the spread of each instance.
-
-    Does nothing unless the reward's exponent is relative to that spread.
-    """
-    if reward.relative:
-        # Of full size: smaller ones differ by their size above all, and there are few of them.
-        reward.calibrate(random_subgraphs(reward.instances, settings, 32, _CALIBRATING, ends=True))
-
-
-def random_subgraphs(
-    instances: Instances, settings: Settings, rollouts: int, stream: int, *, ends: bool = False
-) -> Subgraphs:
-    """Grows so many ``rollouts`` of each instance at random and gives every state on their way, repeats included.
-
-    They grow from the explained node, or from anywhere in a graph. With ``ends``, only what they grew to is given.
-    """
-    every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
-    keys = rollout_keys(instances, every, settings.seed, stream)
-    start = instances.center[every] if instances.level == "node" else None
-    grown = roll_out(instances, every, start, settings.max_nodes, grow_uniformly, keys)
-    if ends:
-        return grown.subgraphs
-    return grown.states.subgraphs[torch.nonzero(grown.states.size > 0).flatten()]
-
-
-def _mismatch(path: Path, name: str, theirs: Any, mine: Any) -> str:
-    if name == "model":
-        return f"The checkpoint '{path}' belongs to another model, or to other weights of it. Use another folder."
-    if name == "instances":
-        return f"The checkpoint '{path}' was trained on other instances. Use another folder."
-    theirs = theirs if isinstance(theirs, dict) else {}
-    different = sorted(key for key in {*theirs, *mine} if theirs.get(key) != mine.get(key))
-    shown = ", ".join(f"{key}: {theirs.get(key)!r} there, {mine.get(key)!r} here" for key in different)
-    return f"The checkpoint '{path}' was made with other settings ({shown}). Use the same ones or another folder."
+def _mean(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Gives the mean of values ``[N]``, 0 if there are none, and their number."""
+    return values.sum() / max(values.numel(), 1), torch.tensor(values.numel(), device=values.device)

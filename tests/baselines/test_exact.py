@@ -40,6 +40,7 @@ def by_hand(subject, number, settings):
 
 @pytest.mark.parametrize("changes", [{}, {"reward": "context", "relative_beta": False}])
 def test_probabilities_are_those_of_all_connected_subgraphs(changes, either_subject):
+    changes = {**changes, "measure": "uniform"}
     scores = create("exact", **SMALL, **changes).explain(either_subject, 7)
     scores.check(either_subject.instances, "exact")
     node, edge = by_hand(either_subject, 1, Settings(seed=7, **SMALL, **changes))

@@ -77,7 +77,7 @@ def test_class_probability_of_graphs_asks_about_neighbourhoods(molecules, mean_d
 
 
 def test_all_and_nothing_select_all_and_nothing(triangle_subject):
-    assert create("all").explain(triangle_subject, 0).selected.all()
+    assert create("everything").explain(triangle_subject, 0).selected.all()
     assert not create("nothing").explain(triangle_subject, 0).selected.any()
 
 

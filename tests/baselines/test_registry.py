@@ -1,7 +1,7 @@
 import pytest
 
 from gflowexplainer.baselines import FLOORS, Explainer, create, names, register
-from gflowexplainer.baselines.registry import _FACTORIES
+from gflowexplainer.baselines.registry import _ENTRIES, GROUPS, misfit, named
 from gflowexplainer.errors import ConfigError
 
 
@@ -24,9 +24,32 @@ def test_an_unknown_setting_is_named():
 
 
 def test_registering_is_one_line(monkeypatch):
-    monkeypatch.setattr("gflowexplainer.baselines.registry._FACTORIES", dict(_FACTORIES))
+    monkeypatch.setattr("gflowexplainer.baselines.registry._ENTRIES", dict(_ENTRIES))
     from gflowexplainer.baselines.floors import Degree
 
     register("mine", Degree)
     assert "mine" in names()
     assert isinstance(create("mine"), Degree)
+
+
+def test_groups_share_all_explainers_between_them():
+    assert sorted(name for group in GROUPS for name in names(group)) == sorted(names())
+    assert names("floors") == FLOORS
+    assert {"gnnexplainer", "subgraphx", "rg-explainer"} <= set(names("peers"))
+
+
+def test_words_that_stand_for_several():
+    assert named(["all"]) == list(names())
+    assert named(["gflow", "floors", "random"]) == ["gflow", *FLOORS]
+    with pytest.raises(ConfigError, match="Did you mean 'peers'"):
+        named(["peer"])
+    for word in ("all", "floors"):
+        with pytest.raises(ConfigError, match="stands for several"):
+            register(word, "somewhere:Thing")
+
+
+def test_an_explainer_says_which_models_it_knows():
+    assert misfit("attention", "gcn") == "it explains gat models only, and this is a gcn"
+    assert misfit("attention", "gat") == misfit("attention", None) == misfit("random", "gin") == ""
+    assert "gcn and graphsage" in misfit("graphmask", "gin")
+    assert misfit("nobody", "gcn") == ""  # an explainer of one's own

@@ -70,7 +70,7 @@ def cut_matrix(connections: list[list[int]], width: int = 0) -> tuple[list[list[
 def test_ten_thousand_states_agree_with_networkx(family):
     checked = 0
     for width in WIDTHS:
-        states, adjacent = grown_states(family, width, graphs=4, rollouts=max(1, 512 // width // 4) + 1)
+        states, adjacent = grown_states(family, width, graphs=4, rollouts=max(1, 768 // width // 4) + 1)
         sizes = states.size.tolist()
         for state, size in enumerate(sizes):
             expected = set(nx.articulation_points(graph_of(adjacent[state], size)))

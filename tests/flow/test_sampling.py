@@ -48,20 +48,30 @@ def test_samples_follow_the_exact_terminal_distribution(policy, rooted):
     assert float(distance.max()) < 0.03
 
 
-def test_the_record_of_rollouts_is_consistent(policy):
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_record_of_rollouts_is_consistent(policy, ordered):
     instances = Instances.of_graphs([random_graph(10, 0.3, seed) for seed in range(5)])
     several = torch.arange(5).repeat_interleave(6)
     encoding = policy.encode(instances, instances.x)
-    r = roll_out(instances, several, instances.ptr[:-1][several], 4, follow_policy(policy, encoding))
+    start = instances.ptr[:-1][several]
+    r = roll_out(instances, several, start, 4, follow_policy(policy, encoding), ordered=ordered)
     goes_on = torch.nonzero(r.chosen != STOP).flatten()
     assert torch.equal(r.successor >= 0, r.chosen != STOP)
     assert torch.equal(r.rollout[r.successor[goes_on]], r.rollout[goes_on])
-    # The chosen entry belongs to its state, and is the last member of the successor.
-    assert torch.equal(r.states.frontier_state[r.chosen[goes_on]], goes_on)
-    after = r.states.members[r.successor[goes_on], r.states.size[goes_on]]
-    assert torch.equal(after, r.states.frontier[r.chosen[goes_on]])
-    assert torch.equal(r.states.instance[r.last], several)
+    # The chosen entry belongs to its state, and the successor holds it beside all that was there.
+    assert torch.equal(r.states.frontier_state[r.chosen[goes_on]], r.state[goes_on])
+    before, after = r.state[goes_on], r.state[r.successor[goes_on]]
+    for one, other, node in zip(before, after, r.states.frontier[r.chosen[goes_on]].tolist(), strict=True):
+        assert {*r.states.members[one].tolist(), node} - {-1} == {*r.states.members[other].tolist()} - {-1}
+        if ordered:
+            assert r.states.members[other].tolist()[int(r.states.size[one])] == node
+    assert torch.equal(r.states.instance[r.state[r.last]], several)
     assert (r.successor[r.last] == -1).all()
+    # Each state is held once, and with it what the policy said of it.
+    ways = [tuple(row) if ordered else frozenset(row) for row in r.states.members.tolist()]
+    assert len(set(ways)) == len(r.states) < r.rollout.numel()
+    action, stop = policy.log_flows(encoding, r.states)
+    torch.testing.assert_close(r.flows, (action.detach(), stop.detach()))
 
 
 def test_same_seed_same_answer_in_any_batch(policy):
@@ -103,7 +113,7 @@ def test_temperature_towards_zero_is_greedy(policy):
     instances = Instances.of_graphs([random_graph(10, 0.3, seed) for seed in range(6)])
     encoding = policy.encode(instances, instances.x)
     every, start = torch.arange(6), instances.ptr[:-1]
-    cold = roll_out(instances, every, start, 4, follow_policy(policy, encoding, temperature=1e-6)).subgraphs
+    cold = roll_out(instances, every, start, 4, follow_policy(policy, encoding, temperature=1e-9)).subgraphs
     greedy = roll_out(instances, every, start, 4, follow_greedily(policy, encoding)).subgraphs
     assert torch.equal(cold.members, greedy.members)
 
@@ -115,6 +125,7 @@ def test_epsilon_one_is_uniform_over_all_actions(policy):
     start = torch.zeros(6_000, dtype=torch.long)
     r = roll_out(instances, several, start, 4, follow_policy(policy, encoding, epsilon=1.0))
     first = r.chosen[:6_000]
+    assert len(r.states) < 100
     # Node 0 of the house has three neighbours: three actions and stopping.
     added = torch.where(first == STOP, STOP, r.states.frontier[first.clamp(min=0)])
     share = torch.stack([(added == choice).float().mean() for choice in (STOP, 1, 3, 4)])

@@ -61,3 +61,36 @@ def test_values_keep_their_precision() -> None:
     cache = KeyedCache()
     cache.add(torch.tensor([1]), torch.tensor([0.1], dtype=torch.double))
     assert cache.find(torch.tensor([1]))[0].item() == 0.1
+
+
+def tell(tables: list[KeyedCache]) -> list[int]:
+    """Lets tables exchange as processes do, where all tell before anyone learns; gives the keys that were told."""
+    parts: list[tuple[torch.Tensor, ...]] = []
+
+    def listen(*columns: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        parts.append(columns)
+        return tuple(column[:0] for column in columns)
+
+    def learn(*_: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(map(torch.cat, zip(*parts, strict=True)))
+
+    for gather in (listen, learn):
+        for table in tables:
+            table.exchange(gather)
+    return torch.cat([keys for keys, _ in parts]).tolist()
+
+
+def test_tables_tell_one_another_what_is_new_and_once() -> None:
+    tables = [KeyedCache(), KeyedCache()]
+    assert tell(tables) == []  # begins to keep account
+    tables[0].add(torch.tensor([5, 1]), torch.tensor([0.5, 0.1]))
+    tables[1].add(torch.tensor([7]), torch.tensor([0.7]))
+    assert tell(tables) == [5, 1, 7]
+    assert tell(tables) == []
+    for table in tables:
+        values, found = table.find(torch.tensor([1, 5, 7, 8]))
+        assert found.tolist() == [True, True, True, False]
+        assert torch.equal(values[:3], torch.tensor([0.1, 0.5, 0.7]))  # the same bits, in the type they had
+    tables[1].add(torch.tensor([9]), torch.tensor([0.9]))
+    assert tell(tables) == [9]
+    assert len(tables[0]) == len(tables[1]) == 4

@@ -1,8 +1,8 @@
 """Beam search with the same reward as ours: what is reached without learning, by asking the model a lot.
 
 Level by level, every subgraph of the beam is grown by every neighbour, and the best few of each size go on; graphs are
-searched from every node. All subgraphs that were rewarded on the way count, each with its reward, so a beam that is
-wide enough gives the exact target distribution.
+searched from every node. All subgraphs that were rewarded on the way count, each with its reward and with what the
+measure gives the ways to it inside the beam, so a beam that is wide enough gives the exact target distribution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.readings import read_samples
 from gflowexplainer.rewards.reward import Reward
-from gflowexplainer.segments import first_of_each, pointers
+from gflowexplainer.segments import first_of_each, pointers, segment_logsumexp
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import Subgraphs, edge_values, subgraph_keys
 
@@ -53,38 +53,51 @@ class Beam:
         """Searches all instances and scores nodes and edges by the reward of the subgraphs that hold them."""
         instances = subject.instances
         reward = untrained(subject, self.settings.change(seed=seed), self._weights).reward
-        found, log_reward = search(instances, reward, self.settings.max_nodes, self.width)
-        reading = read_samples(instances, found, log_reward)
+        settings = self.settings
+        found, log_weight = search(instances, reward, settings.max_nodes, self.width, settings.measure)
+        reading = read_samples(instances, found, log_weight)
         order = connected_order(instances, reading.node, self.settings.max_nodes)
         return Scores(reading.node, edge_values(instances, reading.neighbor), order=order)
 
 
-def search(instances: Instances, reward: Reward, max_nodes: int, width: int) -> tuple[Subgraphs, Tensor]:
+def search(
+    instances: Instances, reward: Reward, max_nodes: int, width: int, measure: str = "uniform"
+) -> tuple[Subgraphs, Tensor]:
     """Grows the ``width`` best subgraphs of each size in each instance.
 
     Returns:
-        All different subgraphs that were looked at, and the log-reward of each, shape ``[B]``.
+        All different subgraphs that were looked at, and the log-weight of each under reward and measure, ``[B]``.
     """
     every = torch.arange(len(instances), device=instances.device)
     level = States.initial(instances, every, start_of(instances), max_nodes)
-    found, rewards = [], []
+    passing = torch.zeros(len(level), dtype=torch.double, device=instances.device)
+    found, weights = [], []
     if level.rooted:
         found.append(level.subgraphs)
-        rewards.append(reward.log_reward(level.subgraphs, level.can_grow))
+        weights.append(reward.log_reward(level.subgraphs, level.can_grow).double())
     while level.frontier.numel():
-        level = _grow(level)
-        value = reward.log_reward(level.subgraphs, level.can_grow)
+        level, passing = _grow(level, passing)
+        value = reward.log_reward(level.subgraphs, level.can_grow).double()
         found.append(level.subgraphs)
-        rewards.append(value)
-        level = level.select(_best(value, level.instance, len(instances), width))
-    return Subgraphs.cat(found), torch.cat(rewards)
+        weights.append(value + passing if measure == "growth" else value)
+        best = _best(value, level.instance, len(instances), width)
+        level, passing = level.select(best), passing[best]
+    return Subgraphs.cat(found), torch.cat(weights)
 
 
-def _grow(level: States) -> States:
-    """Grows every state by every neighbour; of equal subgraphs one is kept."""
+def _grow(level: States, passing: Tensor) -> tuple[States, Tensor]:
+    """Grows every state by every neighbour; of equal subgraphs one is kept.
+
+    Returns:
+        The grown states, and the log-probability that random growth inside the beam passes each, from that of
+        the states grown, ``passing``.
+    """
     grown = level.children()
-    _, first, _ = first_of_each(subgraph_keys(grown.instances, grown.subgraphs))
-    return grown.select(first.sort().values)
+    keys, first, group = first_of_each(subgraph_keys(grown.instances, grown.subgraphs))
+    step = (passing - level.frontier_counts.clamp(min=1).double().log())[level.frontier_state]
+    arriving = segment_logsumexp(step, group, keys.numel())
+    order = torch.argsort(first)
+    return grown.select(first[order]), arriving[order]
 
 
 def _best(value: Tensor, instance: Tensor, count: int, width: int) -> Tensor:

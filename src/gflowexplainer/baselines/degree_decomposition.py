@@ -8,11 +8,11 @@ from torch import Tensor
 from gflowexplainer.baselines.decomposition import Decomposition
 from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow.sampling import Chooser, roll_out
+from gflowexplainer.flow.sampling import Choice, Chooser, roll_out
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.segments import segment_argmax, segment_max
-from gflowexplainer.subgraphs import Subgraphs, edge_values, neighbor_keys
+from gflowexplainer.subgraphs import Subgraphs, edge_values
 
 
 class DegreeDecomposition:
@@ -80,7 +80,7 @@ class Contribution:
     def of_neighbors(self) -> Tensor:
         """Computes the contributions of all pairs of neighbours, shape ``[m]``; each pair is asked about once."""
         total = self.instances.num_nodes
-        key = neighbor_keys(self.instances)
+        key = self.instances.neighbor_key
         low, high = torch.minimum(key // total, key % total), torch.maximum(key // total, key % total)
         pair, group = torch.unique(low * total + high, return_inverse=True)
         ends = torch.stack([pair // total, pair % total], dim=1)
@@ -100,16 +100,17 @@ def agglomerate(contribution: Contribution, start: Tensor, max_nodes: int) -> Te
     """
     instances = contribution.instances
     every = torch.arange(len(instances), device=instances.device)
-    return roll_out(instances, every, start, max_nodes, _largest_gain(contribution)).subgraphs.members
+    return roll_out(instances, every, start, max_nodes, _largest_gain(contribution), cuts=False).subgraphs.members
 
 
 def _largest_gain(contribution: Contribution) -> Chooser:
     """Adds the node that the set contributes most with; within a state that is the largest gain as well."""
 
-    def choose(states: States, key: Tensor) -> Tensor:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
         state = states.frontier_state
         grown = torch.cat([states.members[state], states.frontier[:, None]], dim=1)
-        return segment_argmax(contribution(Subgraphs(states.instance[state], grown)), state, len(states))
+        gain = contribution(Subgraphs(states.instance[state], grown))
+        return Choice(segment_argmax(gain, state, len(states))[at])
 
     return choose
 
@@ -121,7 +122,7 @@ def _better_end(instances: Instances, node: Tensor, pair: Tensor) -> Tensor:
     """
     alone = segment_argmax(node, instances.owner, len(instances))
     total = instances.num_nodes
-    key = neighbor_keys(instances)
+    key = instances.neighbor_key
     best = segment_argmax(pair, instances.owner[key // total], len(instances))
     joined = best >= 0
     one, other = key[best[joined]] // total, key[best[joined]] % total

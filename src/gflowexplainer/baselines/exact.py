@@ -60,7 +60,7 @@ class Exact:
                 )
             except EnumerationError as error:
                 raise EnumerationError(f"Instance {int(subject.index[index])} is too large: {error}") from error
-            more = exact_marginals(enumeration, target_distribution(enumeration, reward))
+            more = exact_marginals(enumeration, target_distribution(enumeration, reward, self.settings.measure))
             node += more[0]
             neighbor += more[1]
         return Scores(node, edge_values(instances, neighbor), order=connected_order(instances, node, bound))
@@ -93,4 +93,5 @@ def start_of(instances: Instances) -> Tensor | None:
 def connected_order(instances: Instances, probability: Tensor, max_nodes: int) -> Tensor:
     """Names nodes of each instance in a connected order, the most probable neighbour first, shape ``[I, K]``."""
     every = torch.arange(len(instances), device=instances.device)
-    return roll_out(instances, every, start_of(instances), max_nodes, grow_by(probability)).subgraphs.members
+    start = start_of(instances)
+    return roll_out(instances, every, start, max_nodes, grow_by(probability), cuts=False).subgraphs.members

@@ -164,7 +164,7 @@ class Degree(Floor):
 class Everything(Floor):
     """Takes the whole instance as its own explanation."""
 
-    name = "all"
+    name = "everything"
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores all the same, and selects all."""

@@ -55,12 +55,12 @@ class GFlow:
         every = torch.arange(len(subject), device=subject.instances.device)
         rollouts = trainer.network.sample(trainer.inputs, every.repeat_interleave(self.num_samples), EXPLAINING, seed)
         if self.weighting == "reward":
-            log_weight = reward_weights(trainer.network, trainer.inputs, rollouts, trainer.reward)
+            log_weight = reward_weights(rollouts, trainer.reward, trainer.settings)
             reading = read_samples(subject.instances, rollouts.subgraphs, log_weight)
         else:
-            reading = read_policy(trainer.network, trainer.inputs, rollouts)
+            reading = read_policy(rollouts)
         start = trainer.network.starts(trainer.inputs, every)
-        order = roll_out(subject.instances, every, start, self.settings.max_nodes, grow_by(reading.node))
+        order = roll_out(subject.instances, every, start, self.settings.max_nodes, grow_by(reading.node), cuts=False)
         edge = edge_values(subject.instances, reading.neighbor)
         # The nodes are named in a connected order, the most probable neighbour first.
         return Scores(reading.node, edge, order=order.subgraphs.members)

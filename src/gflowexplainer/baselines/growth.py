@@ -7,7 +7,7 @@ from gflowexplainer.flow.sampling import grow_uniformly, roll_out
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine, uniform
 from gflowexplainer.segments import pointers
-from gflowexplainer.subgraphs import Subgraphs, instance_keys
+from gflowexplainer.subgraphs import Subgraphs
 
 
 def start_nodes(instances: Instances, instance: Tensor, draw: Tensor, seed: int) -> Tensor:
@@ -24,7 +24,7 @@ def start_nodes(instances: Instances, instance: Tensor, draw: Tensor, seed: int)
     """
     if instances.level == "node":
         return instances.center[instance]
-    chance = uniform(seed, instance_keys(instances)[instance], draw, 0)
+    chance = uniform(seed, instances.own_key[instance], draw, 0)
     return instances.ptr[instance] + (chance * instances.node_counts[instance]).long()
 
 
@@ -40,9 +40,9 @@ def grow(instances: Instances, instance: Tensor, draw: Tensor, max_nodes: int, s
         max_nodes: Size ``K``; a subgraph stays smaller only where its component is.
         seed: Names the random numbers.
     """
-    key = combine(seed, instance_keys(instances)[instance], draw)
+    key = combine(seed, instances.own_key[instance], draw)
     start = start_nodes(instances, instance, draw, seed)
-    return roll_out(instances, instance, start, max_nodes, grow_uniformly, key).subgraphs
+    return roll_out(instances, instance, start, max_nodes, grow_uniformly, key, cuts=False, ordered=True).subgraphs
 
 
 def breadth_first(instances: Instances, max_nodes: int, seed: int) -> Tensor:
@@ -57,7 +57,7 @@ def breadth_first(instances: Instances, max_nodes: int, seed: int) -> Tensor:
     start = start_nodes(instances, everything, torch.zeros_like(everything), seed)
     hops = instances.hops_from(start)
     owner = instances.owner
-    chance = uniform(seed, instance_keys(instances)[owner], instances.key, 1)
+    chance = uniform(seed, instances.own_key[owner], instances.key, 1)
     reached = torch.nonzero(hops >= 0).flatten()
     order = reached[torch.argsort(hops[reached] + chance[reached])]
     order = order[torch.argsort(owner[order], stable=True)]

@@ -24,7 +24,6 @@ from gflowexplainer.noise import uniform
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import find_sorted, segment_ids
-from gflowexplainer.subgraphs import instance_keys
 
 GRADIENT_COST = 4
 """How many times the memory of a forward call a backward call takes, roughly."""
@@ -146,7 +145,7 @@ class MaskedModel:
 
     def uniform(self, *stream: int) -> Tensor:
         """Gives a random number in (0, 1) for each edge, shape ``[w]``, that no other instance changes."""
-        return uniform(*stream, instance_keys(self.graphs)[self.edge_owner], self.graphs.edge_id)
+        return uniform(*stream, self.graphs.own_key[self.edge_owner], self.graphs.edge_id)
 
 
 def parts(subject: Subject, size: int | None = None) -> Iterator[Subject]:

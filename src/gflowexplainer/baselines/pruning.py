@@ -19,7 +19,6 @@ from gflowexplainer.baselines.interface import Subject
 from gflowexplainer.baselines.shapley import ShapleyValues
 from gflowexplainer.noise import uniform
 from gflowexplainer.segments import pointers, segment_argmax, segment_sum
-from gflowexplainer.subgraphs import instance_keys
 
 
 @dataclass(eq=False)
@@ -89,7 +88,7 @@ class Search:
         self.values = values
         self.coarse_above = coarse_above
         self.coarse_samples = coarse_samples
-        keys = instance_keys(self.instances)[self.instances.owner]
+        keys = self.instances.own_key[self.instances.owner]
         self._chance = uniform(seed, keys, self.instances.key, 3)
 
     def roots(self) -> list[Tree]:

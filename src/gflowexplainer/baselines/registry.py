@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -10,28 +11,64 @@ from gflowexplainer.baselines.interface import Explainer
 from gflowexplainer.errors import ConfigError, one_of
 
 Factory = Callable[..., Explainer]
-_FACTORIES: dict[str, Factory | str] = {}
+GROUPS = ("floors", "ours", "peers", "ceilings")
+"""Kinds of explainers: trivial ones; ours, whole and with a part changed; other people's; and what is
+reached with our reward by searching instead of learning."""
 
 
-def register(name: str, factory: Factory | str) -> None:
+@dataclass(frozen=True)
+class _Entry:
+    factory: Factory | str
+    group: str
+    architectures: tuple[str, ...]
+
+
+_ENTRIES: dict[str, _Entry] = {}
+
+
+def register(name: str, factory: Factory | str, *, group: str = "peers", architectures: tuple[str, ...] = ()) -> None:
     """Makes an explainer known.
 
     Args:
         name: What it is called on the command line and in tables.
         factory: Makes one from keyword settings, of which ``max_nodes`` must be one; or where to import that
             from when it is asked for, as ``"package.module:attribute"``.
+        group: One of :data:`GROUPS`.
+        architectures: What a GNN must be made of to be explained, of :data:`gflowexplainer.models.MODELS`; anything if
+            empty.
     """
-    _FACTORIES[name] = factory
+    if name in (*GROUPS, "all"):
+        raise ConfigError(f"No explainer can be called '{name}': the name stands for several. Choose another.")
+    _ENTRIES[name] = _Entry(factory, one_of("group", group, GROUPS), architectures)
 
 
-def names() -> tuple[str, ...]:
-    """Names of all known explainers, in order of registration."""
-    return tuple(_FACTORIES)
+def names(group: str | None = None) -> tuple[str, ...]:
+    """Names of all known explainers, or of those of one group, in order of registration."""
+    return tuple(name for name, entry in _ENTRIES.items() if group is None or entry.group == group)
+
+
+def named(words: Sequence[str]) -> list[str]:
+    """Replaces ``all`` and the names of groups by the explainers they stand for; repeats are dropped."""
+    found: list[str] = []
+    for word in words:
+        if word == "all" or word in GROUPS:
+            found += names(None if word == "all" else word)
+        else:
+            found.append(one_of("explainer", word, (*names(), *GROUPS, "all")))
+    return list(dict.fromkeys(found))
+
+
+def misfit(name: str, architecture: str | None) -> str:
+    """Says why an explainer cannot explain a GNN of that architecture; empty if it can, or if nothing is known."""
+    entry = _ENTRIES.get(name)
+    if entry is None or architecture is None or not entry.architectures or architecture in entry.architectures:
+        return ""
+    return f"it explains {' and '.join(entry.architectures)} models only, and this is a {architecture}"
 
 
 def create(name: str, **settings: Any) -> Explainer:
     """Makes the explainer ``name``; an unknown name is answered with the nearest right one."""
-    factory = _FACTORIES[one_of("explainer", name, names())]
+    factory = _ENTRIES[one_of("explainer", name, names())].factory
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
         factory = getattr(import_module(module), attribute)
@@ -42,32 +79,34 @@ def create(name: str, **settings: Any) -> Explainer:
         raise ConfigError(f"Explainer '{name}' does not take these settings: {given} ({error}).") from error
 
 
-register("random", "gflowexplainer.baselines.floors:RandomGrowth")
-register("distance", "gflowexplainer.baselines.floors:MinusDistance")
-register("probability", "gflowexplainer.baselines.floors:ClassProbability")
-register("breadth-first", "gflowexplainer.baselines.floors:BreadthFirst")
-register("degree", "gflowexplainer.baselines.floors:Degree")
-register("all", "gflowexplainer.baselines.floors:Everything")
-register("nothing", "gflowexplainer.baselines.floors:Nothing")
+register("random", "gflowexplainer.baselines.floors:RandomGrowth", group="floors")
+register("distance", "gflowexplainer.baselines.floors:MinusDistance", group="floors")
+register("probability", "gflowexplainer.baselines.floors:ClassProbability", group="floors")
+register("breadth-first", "gflowexplainer.baselines.floors:BreadthFirst", group="floors")
+register("degree", "gflowexplainer.baselines.floors:Degree", group="floors")
+register("everything", "gflowexplainer.baselines.floors:Everything", group="floors")
+register("nothing", "gflowexplainer.baselines.floors:Nothing", group="floors")
 
-FLOORS = names()
+FLOORS = names("floors")
 """The trivial explainers that belong in every table."""
 
-register("gflow", "gflowexplainer.baselines.gflow:GFlow")
+register("gflow", "gflowexplainer.baselines.gflow:GFlow", group="ours")
 register("gnnexplainer", "gflowexplainer.baselines.gnn_explainer:GNNExplainer")
 register("pgexplainer", "gflowexplainer.baselines.pg_explainer:PGExplainer")
-register("attention", "gflowexplainer.baselines.attention:Attention")
-register("graphmask", "gflowexplainer.baselines.graph_mask:GraphMask")
+register("attention", "gflowexplainer.baselines.attention:Attention", architectures=("gat",))
+register("graphmask", "gflowexplainer.baselines.graph_mask:GraphMask", architectures=("gcn", "graphsage"))
 register("saliency", "gflowexplainer.baselines.gradients:Saliency")
 register("integrated-gradients", "gflowexplainer.baselines.gradients:IntegratedGradients")
-register("beam", "gflowexplainer.baselines.beam:Beam")
-register("exact", "gflowexplainer.baselines.exact:Exact")
-register("gflow-sequence", "gflowexplainer.baselines.presets:sequence")
-register("gflow-graph", "gflowexplainer.baselines.presets:graph")
-register("gflow-tb", "gflowexplainer.baselines.presets:trajectory_balance")
-register("gflow-ctb", "gflowexplainer.baselines.presets:conditional_trajectory_balance")
-register("gflow-paper", "gflowexplainer.baselines.presets:paper")
-register("degree-decomposition", "gflowexplainer.baselines.degree_decomposition:DegreeDecomposition")
+register(
+    "degree-decomposition", "gflowexplainer.baselines.degree_decomposition:DegreeDecomposition", architectures=("gcn",)
+)
 register("subgraphx", "gflowexplainer.baselines.subgraphx:SubgraphX")
 register("rg-explainer", "gflowexplainer.baselines.rg_explainer:RGExplainer")
 register("rg-explainer-no-pretraining", "gflowexplainer.baselines.rg_explainer:without_pretraining")
+register("gflow-sequence", "gflowexplainer.baselines.presets:sequence", group="ours")
+register("gflow-graph", "gflowexplainer.baselines.presets:graph", group="ours")
+register("gflow-tb", "gflowexplainer.baselines.presets:trajectory_balance", group="ours")
+register("gflow-ctb", "gflowexplainer.baselines.presets:conditional_trajectory_balance", group="ours")
+register("gflow-paper", "gflowexplainer.baselines.presets:paper", group="ours")
+register("beam", "gflowexplainer.baselines.beam:Beam", group="ceilings")
+register("exact", "gflowexplainer.baselines.exact:Exact", group="ceilings")

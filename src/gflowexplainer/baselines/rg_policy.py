@@ -57,28 +57,29 @@ class RGPolicy(PaperPolicy):
 
 
 def log_likelihood(policy: RGPolicy, encoding: PaperEncoding, rollouts: Rollouts, only: Tensor | None = None) -> Tensor:
-    """Gives the log-probability of the action taken at each visited state, stopping included.
+    """Gives the log-probability of the action taken at each visit to a state, stopping included.
 
     Stopping where nothing can be added is no choice and counts 0.
 
     Args:
         policy: The policy.
         encoding: What it made of the instances.
-        rollouts: Rollouts that visited ``S`` states.
-        only: Which of these states, shape ``[T]``; all of them if not given.
+        rollouts: Rollouts with ``V`` visits.
+        only: Which of these visits, shape ``[T]``; all of them if not given.
 
     Returns:
-        Log-probabilities, shape ``[T]`` or ``[S]``.
+        Log-probabilities, shape ``[T]`` or ``[V]``.
     """
-    states, chosen = rollouts.states, rollouts.chosen
+    states, at, chosen = rollouts.states, rollouts.state, rollouts.chosen
     if only is not None:
-        picked = states.select(only)
-        moved = chosen[only] - states.frontier_ptr[only] + picked.frontier_ptr[:-1]
-        states, chosen = picked, torch.where(chosen[only] == STOP, STOP, moved)
+        picked, which = torch.unique(at[only], return_inverse=True)
+        some = states.select(picked)
+        moved = chosen[only] - states.frontier_ptr[at[only]] + some.frontier_ptr[which]
+        states, at, chosen = some, which, torch.where(chosen[only] == STOP, STOP, moved)
     action, stop = policy.log_flows(encoding, states)
     if action.numel() == 0:
-        return stop
-    return torch.where(chosen == STOP, stop, action[chosen.clamp(min=0)])
+        return stop[at]
+    return torch.where(chosen == STOP, stop[at], action[chosen.clamp(min=0)])
 
 
 def policy_gradient_loss(log_probability: Tensor, rollout: Tensor, advantage: Tensor) -> Tensor:
@@ -88,8 +89,8 @@ def policy_gradient_loss(log_probability: Tensor, rollout: Tensor, advantage: Te
     the reward of the rollout less something that does not depend on it.
 
     Args:
-        log_probability: Of the action taken at each visited state, with gradients, shape ``[S]``.
-        rollout: Rollout of each visited state, shape ``[S]``.
+        log_probability: Of the action taken at each visit, with gradients, shape ``[V]``.
+        rollout: Rollout of each visit, shape ``[V]``.
         advantage: Of each rollout, shape ``[R]``.
     """
     return -(advantage.detach()[rollout] * log_probability).sum() / advantage.numel()

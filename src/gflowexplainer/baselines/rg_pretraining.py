@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gflowexplainer.baselines.rg_policy import RGPolicy
 from gflowexplainer.flow.paper_policy import PaperEncoding
-from gflowexplainer.flow.sampling import STOP, Chooser, rollout_keys
+from gflowexplainer.flow.sampling import STOP, Choice, Chooser, rollout_keys
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import uniform
@@ -83,14 +83,15 @@ def in_order(goal: Tensor) -> Chooser:
     """Adds the nodes of each row of ``goal`` ``[R, K]`` in the order they stand there, then stops."""
     remaining = goal
 
-    def choose(states: States, key: Tensor) -> Tensor:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
         nonlocal remaining
-        wanted = remaining.gather(1, states.size.clamp(max=states.max_nodes - 1)[:, None])[:, 0]
-        found = torch.nonzero(states.frontier == wanted[states.frontier_state]).flatten()
+        wanted = remaining.gather(1, states.size[at].clamp(max=states.max_nodes - 1)[:, None])[:, 0]
+        visit, entry = states.frontiers(at)
+        found = torch.nonzero(states.frontier[entry] == wanted[visit]).flatten()
         chosen = torch.full_like(wanted, STOP)
-        chosen[states.frontier_state[found]] = found
+        chosen[visit[found]] = entry[found]
         remaining = remaining[chosen != STOP]
-        return chosen
+        return Choice(chosen)
 
     return choose
 
@@ -100,15 +101,15 @@ def in_likeliest_order(goal: Tensor, policy: RGPolicy, encoding: PaperEncoding) 
     remaining = goal
 
     @torch.no_grad()
-    def choose(states: States, key: Tensor) -> Tensor:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
         nonlocal remaining
-        state = states.frontier_state
         action, _ = policy.log_flows(encoding, states)
-        wanted = (remaining[state] == states.frontier[:, None]).any(dim=1)
-        place = torch.nonzero(wanted).flatten()
-        best = segment_argmax(action[place], state[place], len(states))
-        chosen = torch.where(best < 0, STOP, place[best.clamp(min=0)] if place.numel() else STOP)
+        visit, entry = states.frontiers(at)
+        wanted = torch.nonzero((remaining[visit] == states.frontier[entry, None]).any(dim=1)).flatten()
+        visit, entry = visit[wanted], entry[wanted]
+        best = segment_argmax(action[entry], visit, at.numel())
+        chosen = torch.where(best < 0, STOP, entry[best.clamp(min=0)] if entry.numel() else STOP)
         remaining = remaining[chosen != STOP]
-        return chosen
+        return Choice(chosen)
 
     return choose

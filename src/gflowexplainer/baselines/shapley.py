@@ -23,7 +23,6 @@ from gflowexplainer.noise import uniform
 from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.reward import REMOVALS
 from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
-from gflowexplainer.subgraphs import instance_keys
 
 
 class ShapleyValues:
@@ -84,7 +83,7 @@ class ShapleyValues:
         """Draws which nodes are there in each sample, if they are players, shape ``[num_samples, n]``."""
         instances = self.subject.instances
         sample = torch.arange(num_samples, device=instances.device)[:, None]
-        keys = instance_keys(instances)
+        keys = instances.own_key
         threshold = (sample + uniform(seed, keys, sample, 0)) / num_samples
         return uniform(seed, keys[instances.owner], instances.key, sample) < threshold[:, instances.owner]
 
@@ -125,7 +124,7 @@ class ShapleyValues:
         counts = instances.node_counts[instance]
         query = torch.repeat_interleave(torch.arange(counts.numel(), device=counts.device), counts)
         keys = segment_sum(torch.where(kept, instances.key[node], 0), query, counts.numel())
-        keys += instance_keys(instances)[instance]
+        keys += instances.own_key[instance]
         unique, first, group = first_of_each(keys)
         values, found = self._cache.find(unique)
         values = values.double()

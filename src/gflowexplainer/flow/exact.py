@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import EnumerationError
+from gflowexplainer.flow.measure import passing
 from gflowexplainer.flow.policy import Policy, log_outflow
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.segments import segment_logsumexp, segment_sum
-from gflowexplainer.subgraphs import Subgraphs, marginals, subgraph_keys
+from gflowexplainer.subgraphs import APART, Subgraphs, marginals, subgraph_keys
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def enumerate_subgraphs(
         if offsets[-1] + level.frontier.numel() > 8 * limit:
             raise _too_many(limit, max_nodes)
         grown = level.children()
-        keys = subgraph_keys(instances, grown.subgraphs) + root[entry_state] * 0x5851F42D4C957F2D
+        keys = subgraph_keys(instances, grown.subgraphs) + root[entry_state] * APART
         unique, group = torch.unique(keys, return_inverse=True)
         position = torch.arange(keys.numel(), device=root.device)
         first = torch.full_like(unique, keys.numel()).scatter_reduce_(0, group, position, "amin")
@@ -103,26 +104,13 @@ def _too_many(limit: int, max_nodes: int) -> EnumerationError:
 
 @torch.no_grad()
 def terminal_distribution(enumeration: Enumeration, policy: Policy, encoding: object) -> Tensor:
-    """Computes the log-probability that a rollout of ``policy`` ends in each state, shape ``[S]``.
-
-    Dynamic programming over the DAG: a state is reached from all its parents, smaller ones first.
-    """
+    """Computes the log-probability that a rollout of ``policy`` ends in each state, shape ``[S]``."""
     states = enumeration.states
     action, stop = policy.log_flows(encoding, states)
     action, stop = action.double(), stop.double()
-    state = states.frontier_state
     out = log_outflow(states, action, stop)
-    step = action - out[state]
-    reach = torch.full_like(stop, -torch.inf)
-    reach[: enumeration.level_ptr[1]] = 0.0
-    for begin, end in zip(enumeration.level_ptr[:-1], enumeration.level_ptr[1:], strict=True):
-        entries = slice(int(states.frontier_ptr[begin]), int(states.frontier_ptr[end]))
-        child = enumeration.child[entries]
-        if child.numel():
-            arriving = reach[state[entries]] + step[entries]
-            total = segment_logsumexp(arriving, child - end, int(child.max()) - end + 1)
-            reach[end : end + total.numel()] = total
-    return reach + stop - out
+    step = action - out[states.frontier_state]
+    return passing(step, states, enumeration.child, enumeration.level_ptr) + stop - out
 
 
 def total_variation(enumeration: Enumeration, log_p: Tensor, log_q: Tensor) -> Tensor:

@@ -1,11 +1,14 @@
 r"""What is minimised, as pure functions of log-flows, log-rewards and numbers of parents.
 
 Every state may stop, so each visited state :math:`s_t` of a rollout, not only the last, gives an estimate of
-the log-partition function (uniform backward policy over the parents of each state):
+the log-partition function:
 
 .. math::
     \zeta_t = \log R(s_t) - \log P_F(\mathit{stop} \mid s_t)
-              - \sum_{i < t} \big( \log P_F(s_{i+1} \mid s_i) - \log P_B(s_i \mid s_{i+1}) \big)
+              - \sum_{i < t} \big( \log P_F(s_{i+1} \mid s_i) - \log \mu(s_i \to s_{i+1}) \big)
+
+where :math:`\mu` is the :mod:`~gflowexplainer.flow.measure` of the step: for the uniform one, the probability of a
+uniform backward policy over the parents of the state stepped to.
 
 At the exact solution all :math:`\zeta` of an instance equal :math:`\log Z`. Four objectives differ only in what they
 compare :math:`\zeta_t` with: the next state's (detailed balance), the mean of its rollout (sub-trajectory
@@ -34,7 +37,7 @@ OBJECTIVES = (
 
 @dataclass(frozen=True)
 class VisitedFlows:
-    """Log-flows at the ``S`` states that ``R`` rollouts visited.
+    """Log-flows at the ``S`` visits of ``R`` rollouts to states.
 
     Attributes:
         out: Logarithm of everything that leaves a state, stopping included, shape ``[S]``.
@@ -44,7 +47,7 @@ class VisitedFlows:
             matching needs it.
         log_reward: Shape ``[S]``; meaningless at an empty state.
         can_stop: Which states may end a rollout: all but empty ones, shape ``[S]``.
-        num_parents: Shape ``[S]``.
+        measure: What the measure gives the step that was taken, as a logarithm; meaningless at the end, ``[S]``.
         successor: Next state of the rollout, ``-1`` at the end, shape ``[S]``.
         rollout: Shape ``[S]``.
         depth: Steps since the start of the rollout, shape ``[S]``.
@@ -57,7 +60,7 @@ class VisitedFlows:
     inflow: Tensor | None
     log_reward: Tensor
     can_stop: Tensor
-    num_parents: Tensor
+    measure: Tensor
     successor: Tensor
     rollout: Tensor
     depth: Tensor
@@ -93,9 +96,8 @@ def log_partition_estimates(flows: VisitedFlows) -> tuple[Tensor, Tensor]:
     shape = (flows.group.numel(), int(flows.depth.max()) + 1)
     goes_on = torch.nonzero(flows.successor >= 0).flatten()
     forward = flows.taken[goes_on] - flows.out[goes_on]
-    backward = -flows.num_parents[flows.successor[goes_on]].to(forward.dtype).log()
     place = (flows.rollout[goes_on], flows.depth[goes_on] + 1)
-    steps = flows.out.new_zeros(shape).index_put(place, forward - backward)
+    steps = flows.out.new_zeros(shape).index_put(place, forward - flows.measure[goes_on].to(forward.dtype))
     stops = flows.can_stop
     ends = (flows.rollout[stops], flows.depth[stops])
     stopping = flows.log_reward[stops] - (flows.stop[stops] - flows.out[stops])

@@ -12,7 +12,6 @@ from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.segments import find_sorted, pointers, ranges, segment_logsumexp, segment_sum
-from gflowexplainer.subgraphs import neighbor_keys
 
 PROPAGATIONS = ("graph", "frontier")
 
@@ -75,7 +74,7 @@ class PaperPolicy(Policy):
         self.attention = nn.Linear(hidden, 1, bias=False)
         self.head = nn.Linear(hidden, 1)
 
-    def encode(self, instances: Instances, features: Tensor) -> PaperEncoding:
+    def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> PaperEncoding:
         """See :class:`Policy`."""
         features = self.standardize(features)
         degree = instances.degree.to(features.dtype) + 1
@@ -120,7 +119,7 @@ class PaperPolicy(Policy):
         other = torch.where(smaller, instances.neighbor, row)
         edge, position = ranges(instances.neighbor_ptr[end], instances.degree[end])
         third = instances.neighbor[position]
-        keys = neighbor_keys(instances)
+        keys = instances.neighbor_key
         across, found = find_sorted(keys, other[edge] * instances.num_nodes + third)
         product = weight[edge] * weight[position] * weight[across]
         return segment_sum(torch.where(found, product, 0), row[edge], instances.num_nodes)

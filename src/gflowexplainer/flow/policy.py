@@ -47,8 +47,14 @@ class Policy(nn.Module, ABC):
         return (features - self.feature_mean) / self.feature_scale
 
     @abstractmethod
-    def encode(self, instances: Instances, features: Tensor) -> Any:
-        """Computes once what depends on the instances alone, from node features ``[n, D]``."""
+    def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> Any:
+        """Computes once what depends on the instances alone, from node features ``[n, D]``.
+
+        Args:
+            instances: The instances.
+            features: Features of their nodes, shape ``[n, D]``.
+            only: Instances ``[B]`` whose states will be asked about; a policy may leave the others out.
+        """
 
     @abstractmethod
     def log_flows(self, encoding: Any, states: States) -> tuple[Tensor, Tensor]:
@@ -80,13 +86,25 @@ def log_outflow(states: States, action: Tensor, stop: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class AdditiveEncoding:
-    """What the additive policy knows of every node: as a candidate, as a member and as the root, ``[n, H]``."""
+    """What the additive policy knows of nodes.
+
+    Attributes:
+        candidate: Of a node that may be added, shape ``[N, H]``.
+        member: Of a member, for actions and for stopping, shape ``[N, 2 H]``.
+        root: Of the start node, for actions and for stopping, shape ``[N, 2 H]``.
+        degree: Of all nodes of the instances, shape ``[n]``.
+        row: Where each node of the instances stands among the ``N``, shape ``[n]``; they are the same if ``None``.
+    """
 
     candidate: Tensor
     member: Tensor
     root: Tensor
-    stop_root: Tensor
     degree: Tensor
+    row: Tensor | None = None
+
+    def place(self, node: Tensor) -> Tensor:
+        """Finds nodes, given as flat positions, among those that are known."""
+        return node if self.row is None else self.row[node]
 
 
 class AdditivePolicy(Policy):
@@ -125,28 +143,42 @@ class AdditivePolicy(Policy):
         if self.identity is not None:
             nn.init.normal_(self.identity.weight, std=0.5)
 
-    def encode(self, instances: Instances, features: Tensor) -> AdditiveEncoding:
+    def begin_level(self) -> AdditivePolicy:
+        """Makes all flows equal, which is random growth: what is learned then is how to differ from it."""
+        for head in (self.action_head, self.stop_head):
+            for parameter in head[-1].parameters():
+                nn.init.zeros_(parameter)
+        return self
+
+    def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> AdditiveEncoding:
         """See :class:`Policy`."""
-        rows = self.per_node(self.standardize(features))
+        row = node = None
+        if only is not None and only.numel() < len(instances):
+            asked = torch.zeros(len(instances), dtype=torch.bool, device=only.device)
+            asked[only] = True
+            node = torch.nonzero(asked[instances.owner]).flatten()
+            row = torch.full_like(instances.owner, -1)
+            row[node] = torch.arange(node.numel(), device=node.device)
+        rows = self.per_node(self.standardize(features if node is None else features[node]))
         if self.identity is not None:
-            rows = rows + self.identity.weight
-        candidate, member, stop_member, root, stop_root = rows.chunk(5, dim=1)
+            rows = rows + (self.identity.weight if node is None else self.identity.weight[node])
+        width = self.by_links.out_features
+        candidate, member, root = rows.split([width, 2 * width, 2 * width], dim=1)
         # Sums over members shrink by the size bound, so that their scale does not depend on it.
-        member = torch.cat([member, stop_member], dim=1) / self.max_nodes**0.5
-        return AdditiveEncoding(candidate, member, root, stop_root, instances.degree)
+        return AdditiveEncoding(candidate, member / self.max_nodes**0.5, root, instances.degree, row)
 
     def _summary(self, encoding: AdditiveEncoding, states: States) -> Tensor:
         """Adds up what the members say, shape ``[B, 2 H]``: first for actions, then for stopping."""
         filled = states.subgraphs.filled
         state, slot = torch.nonzero(filled, as_tuple=True)
-        rows = encoding.member[states.members[state, slot]]
+        rows = encoding.member[encoding.place(states.members[state, slot])]
         return rows.new_zeros(len(states), rows.size(1)).index_add_(0, state, rows)
 
     def _whole(self, encoding: AdditiveEncoding, states: States, summary: Tensor, size: Tensor) -> Tensor:
         """Adds size and root to sums over members, ``[B, 2 H]``."""
         whole = summary + self.by_size(size)
         if states.rooted:
-            whole = whole + torch.cat([encoding.root, encoding.stop_root], dim=1)[states.members[:, 0]]
+            whole = whole + encoding.root[encoding.place(states.members[:, 0])]
         return whole
 
     def _links(self, encoding: AdditiveEncoding, node: Tensor, links: Tensor) -> Tensor:
@@ -158,7 +190,7 @@ class AdditivePolicy(Policy):
         """See :class:`Policy`."""
         whole = self._whole(encoding, states, self._summary(encoding, states), states.size)
         for_action, for_stop = whole.chunk(2, dim=1)
-        hidden = encoding.candidate[states.frontier] + for_action[states.frontier_state]
+        hidden = encoding.candidate[encoding.place(states.frontier)] + for_action[states.frontier_state]
         hidden = hidden + self._links(encoding, states.frontier, states.links)
         action = self.action_head(hidden)[:, 0]
         return action, self._bounded(self.stop_head(for_stop)[:, 0], states)
@@ -169,7 +201,8 @@ class AdditivePolicy(Policy):
         node = states.members[state, slot]
         width = encoding.candidate.size(1)
         whole = self._whole(encoding, states, self._summary(encoding, states), (states.size - 1).clamp(min=0))
-        hidden = whole[state, :width] - encoding.member[node, :width] + encoding.candidate[node]
+        place = encoding.place(node)
+        hidden = whole[state, :width] - encoding.member[place, :width] + encoding.candidate[place]
         hidden = hidden + self._links(encoding, node, states.inner_degree[state, slot])
         flows = hidden.new_full(parents.shape, -torch.inf)
         return flows.index_put((state, slot), self.action_head(hidden)[:, 0])

@@ -1,9 +1,14 @@
-"""Rollouts: grows subgraphs for all instances of a batch at once, under any rule of choice."""
+"""Rollouts: grows subgraphs for all instances of a batch at once, under any rule of choice.
+
+Rollouts of one instance meet: all begin at the same state, and the same nodes may join in another order. A state that
+several rollouts are at is held, and looked at by the policy, once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,37 +16,55 @@ from torch import Tensor
 from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
-from gflowexplainer.noise import combine, gumbel, uniform
-from gflowexplainer.segments import segment_argmax
-from gflowexplainer.subgraphs import Subgraphs, instance_keys
+from gflowexplainer.noise import combine, uniform
+from gflowexplainer.segments import first_of_each, pointers, segment_argmax, segment_max
+from gflowexplainer.subgraphs import Subgraphs, place_keys
 
 STOP = -1
-Chooser = Callable[[States, Tensor], Tensor]
-"""Maps ``B`` states and a random key for each, ``[B]``, to a frontier position for each, or :data:`STOP`."""
+
+
+class Choice(NamedTuple):
+    """What ``B`` rollouts do next.
+
+    Attributes:
+        entry: Position in ``states.frontier`` of the node that each gains, or :data:`STOP`, shape ``[B]``.
+        flows: The log-flows of adding each frontier node ``[F]`` and of stopping ``[U]`` that it was based on, if any.
+    """
+
+    entry: Tensor
+    flows: tuple[Tensor, Tensor] | None = None
+
+
+Chooser = Callable[[States, Tensor, Tensor], Choice]
+"""Maps ``U`` states, which of them ``B`` rollouts are at, ``[B]``, and two numbers in (0, 1) for each, ``[B, 2]``."""
 
 
 @dataclass(frozen=True)
 class Rollouts:
-    """All states that ``R`` rollouts visited, ``S`` in total, by depth and then by rollout.
+    """What ``R`` rollouts did: ``V`` visits, by depth and then by rollout, to ``U`` different states.
 
     Attributes:
-        states: The visited states.
-        rollout: Rollout of each state, shape ``[S]``.
-        chosen: Position in ``states.frontier`` of the node added next, :data:`STOP` at the end, shape ``[S]``.
-        successor: Where in ``states`` the next state of the rollout lies, ``-1`` at the end, shape ``[S]``.
-        last: Where in ``states`` each rollout ends, shape ``[R]``.
+        states: The visited states, by depth.
+        state: The state of each visit, shape ``[V]``.
+        rollout: Rollout of each visit, shape ``[V]``.
+        chosen: Position in ``states.frontier`` of the node added next, :data:`STOP` at the end, shape ``[V]``.
+        successor: The next visit of the rollout, ``-1`` at the end, shape ``[V]``.
+        last: The last visit of each rollout, shape ``[R]``.
+        flows: The log-flows of ``states`` that the rollouts followed, ``[F]`` and ``[U]``, if they followed any.
     """
 
     states: States
+    state: Tensor
     rollout: Tensor
     chosen: Tensor
     successor: Tensor
     last: Tensor
+    flows: tuple[Tensor, Tensor] | None
 
     @property
     def subgraphs(self) -> Subgraphs:
         """The subgraph that each rollout ended in, ``R`` of them."""
-        return self.states.subgraphs[self.last]
+        return self.states.subgraphs[self.state[self.last]]
 
 
 def roll_out(
@@ -51,6 +74,9 @@ def roll_out(
     max_nodes: int,
     choose: Chooser,
     key: Tensor | None = None,
+    *,
+    cuts: bool = True,
+    ordered: bool = False,
 ) -> Rollouts:
     """Grows one subgraph for each entry of ``instance`` until ``choose`` stops it or nothing can be added.
 
@@ -61,33 +87,57 @@ def roll_out(
         max_nodes: Size bound.
         choose: The rule of choice.
         key: A random key of each rollout, shape ``[R]``; see :func:`rollout_keys`.
+        cuts: Whether the states are to know their cut vertices.
+        ordered: Whether the same nodes in another order are another state. If not, the members of a state stand in the
+            order of one of the rollouts that came to it.
     """
-    states = States.initial(instances, instance, start, max_nodes)
+    _, first, at = first_of_each(instance if start is None else start)
+    states = States.initial(instances, instance[first], None if start is None else start[first], max_nodes, cuts=cuts)
     rollout = torch.arange(instance.numel(), device=instance.device)
     key = rollout_keys(instances, instance) if key is None else key
-    parts, rollouts, choices, successors = [], [], [], []
-    offset, entries = 0, 0
-    while len(states):
-        depth_key = combine(key[rollout], states.size)
-        chosen = torch.where(states.can_grow, choose(states, depth_key), STOP)
+    # All random numbers of all steps, in (0, 1), at once: shape [K + 1, R, 2].
+    steps = torch.arange(max_nodes + 1, device=key.device)[:, None, None]
+    draws = uniform(key[:, None], steps, torch.arange(2, device=key.device))
+    parts: list[States] = []
+    flows: list[tuple[Tensor, Tensor]] = []
+    places, rollouts, choices, successors = [], [], [], []
+    visits, offset, entries = 0, 0, 0
+    while rollout.numel():
+        choice = choose(states, at, draws[len(parts)][rollout])
+        chosen = torch.where(states.can_grow[at], choice.entry, STOP)
         goes_on = torch.nonzero(chosen != STOP).flatten()
         successor = torch.full_like(chosen, -1)
-        successor[goes_on] = offset + len(states) + torch.arange(goes_on.numel(), device=chosen.device)
+        successor[goes_on] = visits + rollout.numel() + torch.arange(goes_on.numel(), device=chosen.device)
         parts.append(states)
+        places.append(at + offset)
         rollouts.append(rollout)
         choices.append(torch.where(chosen == STOP, STOP, chosen + entries))
         successors.append(successor)
+        if choice.flows is not None:
+            flows.append(choice.flows)
+        visits += rollout.numel()
         offset += len(states)
         entries += states.frontier.numel()
-        going = states.select(goes_on)
-        shift = going.frontier_ptr[:-1] - states.frontier_ptr[:-1][goes_on]
-        states = going.step(chosen[goes_on] + shift) if goes_on.numel() else going
+        states, at = _step(states, chosen[goes_on], ordered)
         rollout = rollout[goes_on]
     visited, successor = torch.cat(rollouts), torch.cat(successors)
     last = torch.empty(instance.numel(), dtype=torch.long, device=instance.device)
     ends = torch.nonzero(successor == -1).flatten()
     last[visited[ends]] = ends
-    return Rollouts(States.cat(parts), visited, torch.cat(choices), successor, last)
+    followed = (torch.cat([a for a, _ in flows]), torch.cat([s for _, s in flows])) if flows else None
+    return Rollouts(States.cat(parts), torch.cat(places), visited, torch.cat(choices), successor, last, followed)
+
+
+def _step(states: States, chosen: Tensor, ordered: bool) -> tuple[States, Tensor]:
+    """Takes the steps ``chosen`` ``[B]``, each different one once; gives the next states and the state of each step."""
+    step, which = torch.unique(chosen, return_inverse=True)
+    if not ordered:
+        reached = place_keys(states.instances, states.subgraphs)[states.frontier_state[step]]
+        _, first, group = first_of_each(reached + states.instances.key[states.frontier[step]])
+        step, which = step[first], group[which]
+    parent = states.frontier_state[step]
+    grown = states.select(parent)
+    return grown.step(grown.frontier_ptr[:-1] + step - states.frontier_ptr[parent]), which
 
 
 def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor:
@@ -104,7 +154,7 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
     number = torch.empty_like(instance)
     number[order] = torch.arange(instance.numel(), device=instance.device) - first[instance[order]]
     base = combine(*stream) if stream else 0
-    return combine(base, instance_keys(instances)[instance], number)
+    return combine(base, instances.own_key[instance], number)
 
 
 def follow_policy(policy: Policy, encoding: object, *, temperature: float = 1.0, epsilon: float = 0.0) -> Chooser:
@@ -118,14 +168,14 @@ def follow_policy(policy: Policy, encoding: object, *, temperature: float = 1.0,
     """
 
     @torch.no_grad()
-    def choose(states: States, key: Tensor) -> Tensor:
-        action, stop = policy.log_flows(encoding, states)
-        action, stop = action.double() / temperature, stop.double() / temperature
+    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+        flows = policy.log_flows(encoding, states)
+        entry = _draw(states, at, draw[:, 0], flows[0].double() / temperature, flows[1].double() / temperature)
         if epsilon > 0:
-            uniformly = uniform(key, 1) < epsilon
-            action = torch.where(uniformly[states.frontier_state], 0.0, action)
-            stop = torch.where(uniformly & (states.size > 0), 0.0, stop)
-        return _perturb_and_choose(states, key, action, stop)
+            # A number below epsilon is, divided by it, again one in (0, 1).
+            anything = _draw_uniformly(states, at, (draw[:, 1] / epsilon).clamp(max=1), states.size > 0)
+            entry = torch.where(draw[:, 1] < epsilon, anything, entry)
+        return Choice(entry, flows)
 
     return choose
 
@@ -134,26 +184,26 @@ def follow_greedily(policy: Policy, encoding: object) -> Chooser:
     """Always takes the largest flow."""
 
     @torch.no_grad()
-    def choose(states: States, key: Tensor) -> Tensor:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
         action, stop = policy.log_flows(encoding, states)
         best = segment_argmax(action, states.frontier_state, len(states))
         stops = (best < 0) | (stop >= action[best.clamp(min=0)]) if action.numel() else best < 0
-        return torch.where(stops, STOP, best)
+        return Choice(torch.where(stops, STOP, best)[at], (action, stop))
 
     return choose
 
 
-def grow_uniformly(states: States, key: Tensor) -> Tensor:
+def grow_uniformly(states: States, at: Tensor, draw: Tensor) -> Choice:
     """Adds any frontier node with equal probability and never stops by itself."""
-    flat = torch.zeros(states.frontier.numel(), dtype=torch.double, device=key.device)
-    return _perturb_and_choose(states, key, flat, flat.new_full((len(states),), -torch.inf))
+    never = torch.zeros(len(states), dtype=torch.bool, device=at.device)
+    return Choice(_draw_uniformly(states, at, draw[:, 0], never))
 
 
 def grow_by(score: Tensor) -> Chooser:
     """Always adds the frontier node with the largest ``score`` ``[n]`` and never stops by itself."""
 
-    def choose(states: States, key: Tensor) -> Tensor:
-        return segment_argmax(score[states.frontier], states.frontier_state, len(states))
+    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+        return Choice(segment_argmax(score[states.frontier], states.frontier_state, len(states))[at])
 
     return choose
 
@@ -162,25 +212,42 @@ def grow_inside(goal: Subgraphs) -> Chooser:
     """Rebuilds given subgraphs, one a rollout, in a random order that keeps every step connected."""
     remaining = goal
 
-    def choose(states: States, key: Tensor) -> Tensor:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
         nonlocal remaining
-        state = states.frontier_state
-        wanted = (remaining.members[state] == states.frontier[:, None]).any(dim=1)
-        flat = torch.where(wanted, 0.0, -torch.inf).double()
-        chosen = _perturb_and_choose(states, key, flat, flat.new_full((len(states),), -torch.inf))
+        visit, entry = states.frontiers(at)
+        wanted = torch.nonzero((remaining.members[visit] == states.frontier[entry, None]).any(dim=1)).flatten()
+        counts = torch.bincount(visit[wanted], minlength=at.numel())
+        place = pointers(counts)[:-1] + (draw[:, 0] * counts).long()
+        chosen = torch.full_like(at, STOP)
+        some = counts > 0
+        chosen[some] = entry[wanted[place[some]]]
         remaining = remaining[torch.nonzero(chosen != STOP).flatten()]
-        return chosen
+        return Choice(chosen)
 
     return choose
 
 
-def _perturb_and_choose(states: States, key: Tensor, action: Tensor, stop: Tensor) -> Tensor:
-    """Samples in proportion to ``exp`` of the logits by adding Gumbel noise and taking the largest."""
-    state = states.frontier_state
-    noisy = action + gumbel(key[state], states.instances.key[states.frontier])
-    best = segment_argmax(noisy, state, len(states))
-    if noisy.numel() == 0:
-        return torch.full_like(best, STOP)
-    top = torch.where(best < 0, -torch.inf, noisy[best.clamp(min=0)])
-    stops = (stop + gumbel(key, 0) >= top) | (top == -torch.inf)
-    return torch.where(stops, STOP, best)
+def _draw(states: States, at: Tensor, draw: Tensor, action: Tensor, stop: Tensor) -> Tensor:
+    """Picks in proportion to ``exp`` of the logits ``[F]`` and ``[U]``, for each of ``B`` numbers in (0, 1).
+
+    The weights of all frontiers stand on one line, and a number says how far into its state's part of it to go;
+    stopping stands behind it.
+    """
+    if action.numel() == 0:
+        return torch.full_like(at, STOP)
+    ptr = states.frontier_ptr
+    top = torch.maximum(stop, segment_max(action, states.frontier_state, len(states)))
+    line = torch.cumsum((action - top[states.frontier_state]).exp(), 0)
+    ends = torch.cat([line.new_zeros(1), line])[ptr]
+    begin, length = ends[:-1], ends.diff()
+    way = draw * (length + (stop - top).exp())[at]
+    entry = torch.searchsorted(line, begin[at] + way, right=True)
+    entry = torch.minimum(torch.maximum(entry, ptr[at]), ptr[at + 1] - 1)
+    return torch.where(way >= length[at], STOP, entry)
+
+
+def _draw_uniformly(states: States, at: Tensor, draw: Tensor, may_stop: Tensor) -> Tensor:
+    """Picks any action with equal probability, for each of ``B`` numbers in (0, 1); stopping where ``may_stop``."""
+    counts = states.frontier_counts
+    place = (draw * (counts + may_stop)[at]).long()
+    return torch.where(place < counts[at], states.frontier_ptr[at] + place, STOP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -29,8 +30,8 @@ class States:
         size: Number of members, shape ``[B]``.
         rooted: Whether the first member is a start node that no parent lacks.
         inner_degree: Neighbours of each member inside its state, shape ``[B, K]``.
-        cut: Cut vertex matrix of each state (Theorem 1), shape ``[B, K, K]``.
-        is_cut: Which members are cut vertices, shape ``[B, K]``.
+        cut: Cut vertex matrix of each state (Theorem 1), shape ``[B, K, K]``; nothing where nobody needs parents.
+        is_cut: Which members are cut vertices, shape ``[B, K]``; nothing without ``cut``.
         frontier_ptr: First frontier entry of each state, shape ``[B + 1]``.
         frontier: Nodes that may be added, as flat positions, ascending within a state, shape ``[F]``. Empty at
             the size bound.
@@ -42,14 +43,16 @@ class States:
     size: Tensor
     rooted: bool
     inner_degree: Tensor
-    cut: Tensor
-    is_cut: Tensor
+    cut: Tensor | None
+    is_cut: Tensor | None
     frontier_ptr: Tensor
     frontier: Tensor
     links: Tensor
 
     @classmethod
-    def initial(cls, instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int) -> States:
+    def initial(
+        cls, instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int, *, cuts: bool = True
+    ) -> States:
         """Begins one state for each entry of ``instance``.
 
         Args:
@@ -57,11 +60,12 @@ class States:
             instance: Which of them each state lies in, shape ``[B]``.
             start: Start node of each state as a flat position, shape ``[B]``; ``None`` begins with nothing.
             max_nodes: Size bound ``K``.
+            cuts: Whether to keep track of cut vertices, without which the parents of a state are not known.
         """
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
         batch, device = instance.numel(), instance.device
-        cut, is_cut = empty_cut_matrix(batch, max_nodes, device)
+        cut, is_cut = empty_cut_matrix(batch, max_nodes, device) if cuts else (None, None)
         _, node = ranges(instances.ptr[instance], instances.node_counts[instance])
         empty = cls(
             instances=instances,
@@ -88,7 +92,6 @@ class States:
         """
         batch, width = subgraphs.members.shape
         size = subgraphs.size
-        cut, is_cut = empty_cut_matrix(batch, width, size.device)
         filled = subgraphs.filled & (size < width)[:, None]
         entry, neighbor = instances.neighbors_of(subgraphs.members[filled])
         state = segment_ids(filled.sum(dim=1))[entry]
@@ -107,7 +110,7 @@ class States:
         )
         adjacent, _ = inner_neighbors(instances, subgraphs)
         return cls(
-            instances, subgraphs, size, rooted, adjacent.sum(dim=2), cut, is_cut, ptr, frontier, links
+            instances, subgraphs, size, rooted, adjacent.sum(dim=2), None, None, ptr, frontier, links
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -128,15 +131,19 @@ class States:
         """The size bound ``K``."""
         return self.members.size(1)
 
-    @property
+    @cached_property
     def frontier_counts(self) -> Tensor:
         """Number of frontier nodes of each state, shape ``[B]``."""
         return self.frontier_ptr.diff()
 
-    @property
+    @cached_property
     def frontier_state(self) -> Tensor:
         """State of each frontier entry, shape ``[F]``."""
         return segment_ids(self.frontier_counts, self.frontier.numel())
+
+    def frontiers(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Lists the frontiers of some states ``[B]`` one behind the other: which of the ``B``, and which entry."""
+        return ranges(self.frontier_ptr[state], self.frontier_counts[state])
 
     @property
     def can_grow(self) -> Tensor:
@@ -158,8 +165,10 @@ class States:
         connection = torch.zeros(batch, width, dtype=torch.bool, device=chosen.device)
         entry, slot = torch.nonzero(hit, as_tuple=True)
         connection[owner[entry], slot] = True
-        cut, is_cut = self.cut.clone(), self.is_cut.clone()
-        add_node(cut, is_cut, connection, self.size)
+        cut, is_cut = self.cut, self.is_cut
+        if cut is not None and is_cut is not None:
+            cut, is_cut = cut.clone(), is_cut.clone()
+            add_node(cut, is_cut, connection, self.size)
 
         members = self.members.clone()
         members[state, self.size] = node
@@ -214,7 +223,11 @@ class States:
         if rule == "sequence":
             slot = torch.arange(self.max_nodes, device=filled.device)
             return filled & (slot == self.size[:, None] - 1)
-        return filled & ~self.is_cut if rule == "dag" else filled
+        if rule == "graph":
+            return filled
+        if self.is_cut is None:
+            raise ConfigError("These states do not know their cut vertices. Grow them with cuts=True.")
+        return filled & ~self.is_cut
 
     def without(self, state: Tensor, slot: Tensor) -> States:
         """Really builds parents: state ``state[i]`` without its member ``slot[i]``, by :meth:`of_sets`.
@@ -230,16 +243,15 @@ class States:
 
     def select(self, index: Tensor) -> States:
         """Takes the states ``index``, in that order; one may be taken several times."""
-        counts = self.frontier_counts[index]
-        _, entries = ranges(self.frontier_ptr[index], counts)
+        _, entries = self.frontiers(index)
         return replace(
             self,
             subgraphs=self.subgraphs[index],
             size=self.size[index],
             inner_degree=self.inner_degree[index],
-            cut=self.cut[index],
-            is_cut=self.is_cut[index],
-            frontier_ptr=pointers(counts),
+            cut=None if self.cut is None else self.cut[index],
+            is_cut=None if self.is_cut is None else self.is_cut[index],
+            frontier_ptr=pointers(self.frontier_counts[index]),
             frontier=self.frontier[entries],
             links=self.links[entries],
         )
@@ -252,12 +264,17 @@ class States:
             subgraphs=Subgraphs.cat([p.subgraphs for p in parts]),
             size=torch.cat([p.size for p in parts]),
             inner_degree=torch.cat([p.inner_degree for p in parts]),
-            cut=torch.cat([p.cut for p in parts]),
-            is_cut=torch.cat([p.is_cut for p in parts]),
+            cut=_cat([p.cut for p in parts]),
+            is_cut=_cat([p.is_cut for p in parts]),
             frontier_ptr=pointers(torch.cat([p.frontier_counts for p in parts])),
             frontier=torch.cat([p.frontier for p in parts]),
             links=torch.cat([p.links for p in parts]),
         )
+
+
+def _cat(parts: list[Tensor | None]) -> Tensor | None:
+    known = [part for part in parts if part is not None]
+    return torch.cat(known) if len(known) == len(parts) else None
 
 
 def _merge_frontier(

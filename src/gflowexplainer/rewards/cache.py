@@ -1,9 +1,11 @@
 """Remembers values by 64-bit keys, for whole batches of keys at once."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from gflowexplainer.segments import find_sorted
+from gflowexplainer.segments import find_sorted, first_of_each
 
 
 class KeyedCache:
@@ -18,6 +20,7 @@ class KeyedCache:
         self.capacity = capacity
         self._keys = torch.empty(0, dtype=torch.long)
         self._values = torch.empty(0)
+        self._news: list[tuple[Tensor, Tensor]] | None = None
 
     def __len__(self) -> int:
         return self._keys.numel()
@@ -32,12 +35,33 @@ class KeyedCache:
 
     def add(self, keys: Tensor, values: Tensor) -> None:
         """Stores values of keys ``[Q]`` that are new and differ from one another."""
+        if self._news is not None:
+            self._news.append((keys, values))
         if len(self) + keys.numel() > self.capacity:
             self._keys, self._values = keys[:0], values[:0]
             keys, values = keys[: self.capacity], values[: self.capacity]
         keys, values = torch.cat([self._keys, keys]), torch.cat([self._values.to(values), values])
         self._keys, order = keys.sort()
         self._values = values[order]
+
+    def exchange(self, gather: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> None:
+        """Tells other tables what was added since the last exchange, and learns the same from them.
+
+        Args:
+            gather: Puts keys ``[Q]`` and values ``[Q]`` of all tables below one another.
+        """
+        news, device = self._news or [], self._keys.device
+        keys = torch.cat([keys for keys, _ in news] or [torch.empty(0, dtype=torch.long, device=device)])
+        values = torch.cat([values for _, values in news] or [torch.empty(0, device=device)])
+        # All tables must agree on a type, also those that have nothing to tell.
+        keys, values = gather(keys, values.double())
+        keys, first, _ = first_of_each(keys)
+        _, known = self.find(keys)
+        missing = torch.nonzero(~known).flatten()
+        self._news = None
+        if missing.numel():
+            self.add(keys[missing], values[first[missing]].to(self._values if len(self) else values))
+        self._news = []
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         """Gives the contents under ``name``, for a checkpoint."""

@@ -28,7 +28,7 @@ from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.reward import REMOVALS, Reward
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import segment_sum
-from gflowexplainer.subgraphs import Subgraphs, inner_neighbors, neighbor_rows
+from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
@@ -211,7 +211,7 @@ class ConsensusReward(Reward):
     def values(self) -> Tensor:
         """Gives what speaks for each node, itself and its edges on average, in units of the log-reward, ``[n, 2]``."""
         instances = self.instances
-        edges = segment_sum(self.entry_value, neighbor_rows(instances), instances.num_nodes)
+        edges = segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
         edges = edges / instances.degree.clamp(min=1)
         return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
 

@@ -15,7 +15,7 @@ from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.rewards.target import TINY
 from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
-from gflowexplainer.subgraphs import Subgraphs, instance_keys
+from gflowexplainer.subgraphs import Subgraphs
 
 AVERAGES = ("probability", "odds")
 _CERTAIN = 1e-6
@@ -66,7 +66,7 @@ class ContextReward(Reward):
         """Draws which nodes each context keeps, shape ``[M, n]``; the explained node is always kept."""
         instances = self.instances
         number = torch.arange(self.num_contexts, device=instances.device)[:, None]
-        draw = uniform(seed, instance_keys(instances)[instances.owner], instances.key, number)
+        draw = uniform(seed, instances.own_key[instances.owner], instances.key, number)
         contexts = draw < self.keep_probability
         contexts[:, instances.center[instances.center >= 0]] = True
         return contexts
@@ -76,7 +76,7 @@ class ContextReward(Reward):
         instances = self.instances
         keys = torch.where(self._contexts, instances.key, 0)
         total = segment_sum(keys.t(), instances.owner, len(instances)).t()
-        return total + instance_keys(instances)
+        return total + instances.own_key
 
     def tensors(self) -> dict[str, Tensor]:
         """See :class:`Reward`."""

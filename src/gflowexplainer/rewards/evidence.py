@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.instances import Instances
-from gflowexplainer.subgraphs import Subgraphs, inner_neighbors, neighbor_rows
+from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
 
 MAX_KINDS = 16
 """Columns of node evidence that are kept; of more, this many principal components are."""
@@ -82,7 +82,7 @@ class Evidence:
     def entry_values(self, weight: Tensor) -> Tensor:
         """Values every neighbour entry by the weights ``[I, P]`` of its instance, shape ``[m]``."""
         kinds, instances = self.kind.size(1), self.instances
-        row = neighbor_rows(instances)
+        row = instances.neighbor_row
         values = []
         for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
             one, other = row[part], instances.neighbor[part]

@@ -27,8 +27,7 @@ from torch_geometric.nn import (
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.borrowing import borrowed
-from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
-from gflowexplainer.subgraphs import instance_keys
+from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum, slices
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
@@ -129,14 +128,7 @@ class Predictor:
 
     def chunks(self, cost: Tensor) -> Iterator[slice]:
         """Cuts work of given cost in bytes ``[Q]`` into slices that fit the memory budget, one item at least."""
-        total = torch.cumsum(cost, 0)
-        begin, count = 0, cost.numel()
-        while begin < count:
-            done = total[begin - 1] if begin else 0
-            end = int(torch.searchsorted(total, done + self.memory_budget, right=True))
-            end = max(end, begin + 1)
-            yield slice(begin, end)
-            begin = end
+        return slices(cost, self.memory_budget)
 
     def predict(
         self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced", *, alone: bool = False
@@ -201,7 +193,7 @@ class Predictor:
     ) -> Tensor:
         """Finds queries that come down to the same receptive field; names the first such query, shape ``[Q]``."""
         keys = segment_sum(torch.where(present, instances.key[node], 0), owner, instance.numel())
-        keys += instance_keys(instances)[instance]
+        keys += instances.own_key[instance]
         _, first, group = first_of_each(keys)
         return first[group]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -14,6 +15,9 @@ from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import first_of_each, ranges, segment_sum
 from gflowexplainer.subgraphs import Subgraphs, kept_mask, size_penalty, subgraph_keys
+
+if TYPE_CHECKING:
+    from gflowexplainer.distributed import Ranks
 
 REMOVALS = ("induced", "isolate")
 
@@ -113,6 +117,11 @@ class Reward(ABC):
         square = segment_sum((score - mean[instance]).square(), instance, len(self.instances)) / count
         spread = square.sqrt()
         self.spread = torch.where(spread > 1e-6, spread, 1.0)
+
+    def exchange(self, ranks: Ranks) -> None:
+        """Shares the scores that were asked for since the last exchange among processes: none is asked for twice."""
+        if ranks.size > 1:
+            self._cache.exchange(ranks.rows)
 
     def tensors(self) -> dict[str, Tensor]:
         """Gives spread and cached values, for a checkpoint: with them a resumed training sees the same numbers."""
