@@ -50,7 +50,7 @@ def toy(monkeypatch):
                 raise DatasetError("'tree_grid.npz' was not found.")
             return Loaded(Degree(), benchmark, benchmark.index)
 
-        return Problem(dataset, gnn, load)
+        return Problem(dataset, gnn, load, architecture="gcn")
 
     monkeypatch.setattr("gflowexplainer.evaluation.problem", problem)
 
@@ -76,7 +76,7 @@ def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
     assert "Tree-Cycles" in result.stdout
     assert "GFlowExplainer (paper)" in result.stdout
     assert "stability over seeds" in result.stdout
-    assert "[1/4] tree-cycles, published GNN, random, seed 0: ok own AUC" in result.stderr
+    assert "[1/3] tree-cycles, published GNN, random, seed 0: ok own AUC" in result.stderr
     record = json.loads((tmp_path / "results.json").read_text())
     assert {s["explainer"] for s in record["summaries"]} == {"random", "nothing"}
     assert "| nothing | 0.500 |" in (tmp_path / "results.md").read_text()
@@ -102,14 +102,14 @@ def test_several_datasets_and_a_missing_one(toy, tmp_path):
         "--dataset",
         "tree-cycles,tree-grid",
         "--explainer",
-        "all",
+        "everything",
         "--seeds",
         1,
         "--out",
         tmp_path,
     )
     assert result.exit_code == 1
-    assert "failed: all on tree-grid, published GNN, seed 0: 'tree_grid.npz' was not found." in result.stderr
+    assert "failed: everything on tree-grid, published GNN, seed 0: 'tree_grid.npz' was not found." in result.stderr
     assert "Tree-Grid" in result.stdout
     assert "Traceback" not in result.output
 
@@ -196,3 +196,52 @@ def test_datasets_are_asked_for_in_one_way(arguments, tmp_path):
     result = runner.invoke(app, ["evaluate", *arguments, "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "suite" in result.stderr
+
+
+def test_all_explainers_but_those_that_do_not_fit(toy, tmp_path):
+    words = ("--dataset", "tree-cycles", "--seeds", 3, "--out", tmp_path)
+    result = invoke("evaluate", *words, "--explainers", "attention,everything")
+    assert result.exit_code == 0, result.output
+    line = "left out: attention on tree-cycles: it explains gat models only, and this is a gcn"
+    assert line in result.stderr
+    assert f"- {line}" in (tmp_path / "results.md").read_text()
+    (left_out,) = json.loads((tmp_path / "results.json").read_text())["left_out"]
+    assert left_out["explainer"] == "attention"
+    alone = invoke("evaluate", *words, "--explainer", "attention")
+    assert alone.exit_code == 2
+    assert "There is nothing to evaluate: attention: it explains gat models only" in alone.stderr
+
+
+def test_a_first_look_is_marked_as_such(toy, tmp_path):
+    words = ("evaluate", "--dataset", "tree-cycles", "--explainer", "random,nothing", "--jobs", 1, "--out", tmp_path)
+    result = invoke(*words, "--seeds", 3, "--fast")
+    assert result.exit_code == 0, result.output
+    assert "Thinned, marked * above" in result.stdout
+    assert "every 5th instance, 1 seed" in result.stdout
+    text = (tmp_path / "results.md").read_text()
+    assert "| nothing | 0.500* |" in text
+    assert "| random | every 5th instance, 1 seed | Tree-Cycles (1) |" in text
+    assert "| nothing | every 5th instance | Tree-Cycles (1) |" in text  # one seed is all it ever needs
+    assert "Thinned, marked *" in (tmp_path / "report.html").read_text()
+    assert invoke(*words, "--fast", "--whole").exit_code == 2
+
+
+def test_a_suite_is_thinned_unless_the_whole_is_asked_for(toy, tmp_path):
+    words = ("evaluate", "--suite", "paper", "--explainer", "graphmask", "--seeds", 1, "--jobs", 1, "--out", tmp_path)
+    invoke(*words)
+    every = {c["dataset"]: c["settings"]["problem"].get("every") for c in cells_of(tmp_path)}
+    assert every["tree-cycles"] == 5
+    invoke(*words, "--whole")
+    assert {c["settings"]["problem"].get("every") for c in cells_of(tmp_path)} == {None}
+
+
+def cells_of(folder):
+    return json.loads((folder / "results.json").read_text())["cells"]
+
+
+def test_results_are_kept_where_no_report_can_be_written(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = invoke("evaluate", "--dataset", "tree-cycles", "--explainer", "nothing", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "No report: Reports need jinja2" in result.stdout
+    assert (tmp_path / "results.md").is_file()

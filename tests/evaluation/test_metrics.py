@@ -75,7 +75,7 @@ def test_both_removals_are_the_same_at_a_node(triangle_subject, triangle):
 
 
 def test_robust_fidelity_can_be_left_out(triangle_subject, triangle):
-    scores = create("all").explain(triangle_subject, 0)
+    scores = create("everything").explain(triangle_subject, 0)
     values, _ = measure(triangle_subject, scores, None, top_k=2, settings=MetricSettings(num_contexts=0))
     assert math.isnan(values["robust_fidelity_plus"])
 

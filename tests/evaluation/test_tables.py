@@ -4,7 +4,7 @@ import math
 from rich.console import Console
 
 from gflowexplainer.evaluation import Cell, Record, paper
-from gflowexplainer.evaluation.presentation import all_details, details, failures, overview, overviews
+from gflowexplainer.evaluation.presentation import OVERVIEWS, all_details, costs, details, failures, overview, overviews
 from gflowexplainer.evaluation.record import FAILED
 from gflowexplainer.evaluation.tables import Table, join, number
 
@@ -75,6 +75,37 @@ def test_an_overview_shows_explainers_failures_and_the_paper():
     assert rows["GFlowExplainer (paper)"] == "0.964 ± 0.028"
     assert rows["target"] == "0.990"
     assert "GFlowExplainer (paper)" not in dict(overview(record(), "auc_all", "published").rows)
+
+
+def test_every_number_that_is_asked_for_has_its_table():
+    values = dict.fromkeys(OVERVIEWS, 0.25) | {"milliseconds": 12.0, "fit_seconds": 3.0}
+    tables = overviews(Record([Cell("mine", "ba-shapes", "published", 0, {}, "ok", values)]))
+    assert [table.title.split(";")[0] for table in tables] == list(OVERVIEWS.values())
+    assert {dict(table.rows)["mine"] for table in tables} == {"0.250", "12.00", "3.00"}
+    by_title = {table.title.split(";")[0]: dict(table.rows) for table in tables}
+    assert by_title["Explaining, milliseconds an instance"]["GNNExplainer (paper, its machine)"] == "53"
+    assert by_title["Fitting, seconds"]["RG-Explainer, pre-training (paper, its machine)"] == "103"
+    assert by_title["Accuracy of the first k nodes"]["SubgraphX (paper)"] == "0.990"
+
+
+def test_minutes_of_all_seeds_add_up():
+    def cell(explainer, dataset, seed, seconds):
+        return Cell(explainer, dataset, "published", seed, {}, seconds=seconds)
+
+    cells = [cell("slow", "ba-shapes", 0, 60.0), cell("slow", "ba-shapes", 1, 90.0), cell("quick", "tree-grid", 0, 6.0)]
+    (table,) = costs(Record(cells))
+    assert table.columns == ("explainer", "BA-Shapes", "Tree-Grid", "all")
+    assert table.rows == (
+        ("slow", "2.5", "-", "2.5"),
+        ("quick", "-", "0.1", "0.1"),
+        ("all", "2.5", "0.1", "2.6"),
+    )
+    assert costs(record()) == []  # cells of an earlier version
+
+
+def test_failures_alone_show_in_one_table():
+    (table,) = overviews(Record([Cell("mine", "ba-shapes", "published", 0, {}, FAILED, {}, "no luck")]))
+    assert dict(table.rows)["mine"] == "failed"
 
 
 def test_details_have_a_row_for_each_metric_that_was_measured():

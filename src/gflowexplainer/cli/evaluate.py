@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from gflowexplainer.evaluation.record import Record
     from gflowexplainer.runs import Run
 
+MOST_JOBS = 8
+"""Processes at most if nobody says how many: each takes its gigabyte of memory."""
+
 
 def evaluate(
     context: typer.Context,
@@ -25,7 +29,12 @@ def evaluate(
     suite: Annotated[str, typer.Option(help="'paper': the six datasets of the paper, instead of --dataset.")] = "",
     explainer: Annotated[
         str,
-        typer.Option(help="One or several explainers, separated by commas, or 'floors'. (default: gflow and floors)"),
+        typer.Option(
+            "--explainer",
+            "--explainers",
+            help="Names separated by commas; 'floors', 'ours', 'peers' and 'ceilings' stand for several, 'all' for "
+            "every one.",
+        ),
     ] = "gflow,floors",
     gnn: Annotated[str, typer.Option(help="'published', 'trained', or both, separated by a comma.")] = "published",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")] = 10,
@@ -36,6 +45,20 @@ def evaluate(
         str, typer.Option(help="'protocol': the published ids. 'all-roles': every motif node.")
     ] = "protocol",
     every: Annotated[int, typer.Option(min=1, help="Take each so many-th instance only.")] = 1,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="A first look at all: one seed, few instances; ten minutes on 2 cores.")
+    ] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="With --suite: slow explainers too get all instances and seeds.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes that compute side by side, with one thread each. (default: 1; with --suite or --fast one a "
+            "core, at most 8)",
+        ),
+    ] = None,
     max_nodes: Annotated[
         int | None, typer.Option(min=1, help="Size bound of explanations. (default: motif size + 1)")
     ] = None,
@@ -59,12 +82,13 @@ def evaluate(
     To copy:
 
       gflowexplainer evaluate --dataset tree-cycles --explainer gflow,random
-      gflowexplainer evaluate --suite paper --gnn published --seeds 10
+      gflowexplainer evaluate --suite paper --explainers all --fast --jobs 2
+      gflowexplainer evaluate --suite paper --explainers all --seeds 10 --jobs 16
       gflowexplainer evaluate --dataset tree-grid --explainer gflow \
           --set gflow.beta=50 --out runs/grid
     """
     with one_line_errors(resumable=True):
-        from gflowexplainer.evaluation import MetricSettings, ProtocolSettings, problem
+        from gflowexplainer.evaluation import MetricSettings, ProtocolSettings, plan, problem
         from gflowexplainer.evaluation import evaluate as run_protocol
         from gflowexplainer.evaluation.record import dumps
         from gflowexplainer.runs import Run
@@ -75,6 +99,9 @@ def evaluate(
             max_nodes=max_nodes,
             train_share=train_share,
         )
+        if fast and whole:
+            raise ConfigError("'--fast' and '--whole' contradict each other. Leave one out.")
+        thinning = plan.fast if fast else plan.suite if suite and not whole else plan.whole
         contestants = _contestants(options.listed(explainer), setting or [])
         problems = [
             problem(
@@ -95,38 +122,61 @@ def evaluate(
         run = Run.begin(out, "evaluate", {}, settings=context.params)
         tell = teller(quiet)
         record = run_protocol(
-            problems, contestants, seeds=range(seeds), out=out, settings=settings, report=None if quiet else tell
+            problems,
+            contestants,
+            seeds=range(seeds),
+            out=out,
+            settings=settings,
+            report=None if quiet else tell,
+            plan=thinning,
+            jobs=jobs or (_cores() if suite or fast else 1),
         )
         write_record(record, run)
-        report = write_run_report(run)
+        report = _report(run)
         if as_json:
             typer.echo(dumps(record.to_dict(), indent=1))
         else:
             show_record(record)
             tell(f"Written: {out / 'results.json'}, results.md, results.tex")
-            typer.echo(f"Report: {report}")
+            typer.echo(report)
         if any(cell.status == "failed" for cell in record.cells):
             raise typer.Exit(PROBLEM)
 
 
 def write_record(record: Record, run: Run, notes: Sequence[str] = ()) -> None:
     """Writes the record as JSON, and its tables as Markdown and LaTeX, with ``notes`` and failures below."""
-    from gflowexplainer.evaluation.presentation import all_details, failures, overviews
+    from gflowexplainer.evaluation.presentation import all_details, costs, failures, overviews, thinning
+    from gflowexplainer.evaluation.record import left_out_lines
 
-    run.write_results(record.to_dict(), [*overviews(record), *all_details(record)], [*notes, *failures(record)])
+    tables = [*overviews(record), *thinning(record), *costs(record), *all_details(record)]
+    run.write_results(record.to_dict(), tables, [*notes, *left_out_lines(record.left_out), *failures(record)])
 
 
 def show_record(record: Record) -> None:
     """Prints the tables: explainers against datasets, or for a single dataset all metrics."""
-    from gflowexplainer.evaluation.presentation import all_details, failures, overviews
+    from gflowexplainer.evaluation.presentation import all_details, failures, overviews, thinning
 
-    tables = overviews(record)[:2]
+    tables = [*overviews(record)[:2], *thinning(record)]
     details = all_details(record)
     for table in [*tables, *(details if len(details) == 1 else [])]:
         print_table(table)
         typer.echo()
     for line in failures(record):
         typer.echo(line, err=True)
+
+
+def _cores() -> int:
+    """Counts the cores this process may use, at most :data:`MOST_JOBS`."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, MOST_JOBS)
+
+
+def _report(run: Run) -> str:
+    """Writes the report and says where it is; hours of results are not lost for want of it."""
+    try:
+        return f"Report: {write_run_report(run)}"
+    except (ConfigError, ImportError) as error:
+        return f"No report: {error}"
 
 
 def _datasets(text: str, suite: str) -> list[str]:
@@ -143,10 +193,10 @@ def _datasets(text: str, suite: str) -> list[str]:
 
 def _contestants(names: Sequence[str], assignments: Sequence[str]) -> list[Contestant]:
     """Finds explainers by name, each with its own settings."""
-    from gflowexplainer.baselines.registry import FLOORS
+    from gflowexplainer.baselines.registry import named
     from gflowexplainer.evaluation import Contestant
 
-    wanted = list(dict.fromkeys(one for name in names for one in (FLOORS if name == "floors" else (name,))))
+    wanted = named(names)
     settings: dict[str, dict[str, Any]] = {name: {} for name in wanted}
     for assignment in assignments:
         place, equals, value = assignment.partition("=")

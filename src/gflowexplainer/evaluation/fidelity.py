@@ -22,7 +22,6 @@ from gflowexplainer.baselines.interface import Subject
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.noise import uniform
 from gflowexplainer.rewards.target import TINY
-from gflowexplainer.subgraphs import instance_keys
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def robust_fidelity(
     if num_contexts < 1:
         raise ConfigError(f"'num_contexts' must be at least 1 (got {num_contexts}).")
     label, instances = _label(subject), subject.instances
-    key = instance_keys(instances)[instances.owner]
+    key = instances.own_key[instances.owner]
     without = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
     only = torch.zeros_like(without)
     for number in range(num_contexts):

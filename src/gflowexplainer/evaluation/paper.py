@@ -56,3 +56,12 @@ INFERENCE_MILLISECONDS: dict[str, dict[str, Printed]] = {
     "GFlowExplainer": _row(7, 3, 8, 11, 6, 7),
 }
 """Time to explain one instance, on the paper's machine."""
+
+PRETRAINING_SECONDS: dict[str, Printed] = _row(102.56, 143.73, 83.36, 463.61, 1294.26, 2918.22)
+"""Time of RG-Explainer's pre-training, on the paper's machine."""
+
+EPOCH_SECONDS: dict[str, dict[str, Printed]] = {
+    "RG-Explainer": _row(24, 22, 11, 5, 14, 28),
+    "GFlowExplainer": _row(8, 10, 9, 10, 7, 12),
+}
+"""Time of one epoch of training, on the paper's machine."""

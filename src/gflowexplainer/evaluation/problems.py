@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,10 @@ from gflowexplainer.errors import DatasetError, one_of
 if TYPE_CHECKING:
     from gflowexplainer.datasets import Benchmark
 
-GNNS = ("published", "trained")
+    _Parts = tuple[nn.Module, Benchmark, dict[str, Any]]
+
+PUBLISHED, TRAINED = "published", "trained"
+GNNS = (PUBLISHED, TRAINED)
 CHOICES = ("protocol", "all-roles")
 GENERATED = ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs")
 
@@ -46,12 +50,14 @@ class Problem:
         gnn: Name of the kind of GNN.
         load: Brings both into memory.
         settings: What decides which data and GNN these are.
+        architecture: What the GNN is made of, one of :data:`gflowexplainer.models.MODELS`; ``None`` if not known.
     """
 
     dataset: str
     gnn: str
     load: Callable[[], Loaded]
     settings: dict[str, Any] = field(default_factory=dict)
+    architecture: str | None = None
 
 
 def problem(
@@ -89,32 +95,30 @@ def problem(
     one_of("instances", instances, CHOICES)
     one_of("architecture", architecture, tuple(MODELS))
     settings: dict[str, Any] = {"instances": instances, "every": every}
-    if gnn == "trained":
+    if gnn == PUBLISHED:
+        source, architecture = partial(_published, dataset), "gcn"
+    else:
         settings |= {"gnn_seed": seed, "architecture": architecture}
-
-    def load() -> Loaded:
-        if gnn == "published":
-            model, benchmark, facts = _published(dataset)
-        else:
-            model, benchmark, facts = _trained(dataset, seed, architecture, weights, progress)
-        index = benchmark.index
-        if instances == "all-roles" and benchmark.task == "node":
-            index = benchmark.motif_nodes()
-        return Loaded(model.to(device), benchmark, index[::every], facts)
-
-    return Problem(dataset, gnn, load, settings)
+        source = partial(_trained, dataset, seed, architecture, weights, progress)
+    return Problem(dataset, gnn, partial(_load, source, instances, every, device), settings, architecture)
 
 
-def _published(dataset: str) -> tuple[nn.Module, Benchmark, dict[str, Any]]:
+def _load(source: Callable[[], _Parts], instances: str, every: int, device: str) -> Loaded:
+    model, benchmark, facts = source()
+    index = benchmark.index
+    if instances == "all-roles" and benchmark.task == "node":
+        index = benchmark.motif_nodes()
+    return Loaded(model.to(device), benchmark, index[::every], facts)
+
+
+def _published(dataset: str) -> _Parts:
     from gflowexplainer.datasets import load
     from gflowexplainer.models import load_published
 
     return load_published(dataset), load(dataset, "published"), {"gnn": "published weights"}
 
 
-def _trained(
-    dataset: str, seed: int, architecture: str, folder: Path | None, progress: bool
-) -> tuple[nn.Module, Benchmark, dict[str, Any]]:
+def _trained(dataset: str, seed: int, architecture: str, folder: Path | None, progress: bool) -> _Parts:
     from gflowexplainer.datasets import load
     from gflowexplainer.models import load_weights, read_metadata, train
 

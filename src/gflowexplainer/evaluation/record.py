@@ -26,6 +26,8 @@ from gflowexplainer.version import __version__
 FORMAT = "gflowexplainer-evaluation-1"
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
 OK, FAILED = "ok", "failed"
+Group = tuple[str, str, str]
+"""GNN, dataset and explainer: what the seeds are averaged over."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Cell:
         deterministic: Whether every other seed would give the same.
         selected: The hard explanations, packed, for stability over seeds; only in the cell's own file.
         traceback: Where it went wrong; only in the cell's own file.
+        seconds: How long all of it took, measuring included.
     """
 
     explainer: str
@@ -56,6 +59,7 @@ class Cell:
     deterministic: bool = False
     selected: dict[str, str] = field(default_factory=dict)
     traceback: str = ""
+    seconds: float = 0.0
 
     def to_dict(self, *, whole: bool = False) -> dict[str, Any]:
         """Makes what JSON can hold; ``whole`` keeps the explanations and the surroundings."""
@@ -73,7 +77,7 @@ class Cell:
         return cls(**known)
 
     @property
-    def group(self) -> tuple[str, str, str]:
+    def group(self) -> Group:
         """GNN, dataset and explainer: what the seeds are averaged over."""
         return self.gnn, self.dataset, self.explainer
 
@@ -87,6 +91,8 @@ class Summary:
         seeds: The seeds that are in the mean.
         failed: The seeds that failed.
         mean, deviation: Of each metric; the deviation of a single seed is ``nan``.
+        instances: Number of instances; 0 if nothing is known of it.
+        thinned: How it was thinned, in words; empty if it was not.
     """
 
     explainer: str
@@ -96,6 +102,8 @@ class Summary:
     failed: list[int]
     mean: dict[str, float]
     deviation: dict[str, float]
+    instances: int = 0
+    thinned: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,22 +114,26 @@ class Record:
         cells: One for each explainer, dataset, GNN and seed.
         settings: Settings that all have in common.
         stability: Agreement of explanations over seeds, by :attr:`Cell.group`.
+        thinned: What was run on fewer instances or seeds or with other settings than the rest, and how, in words.
+        left_out: What was not run at all, and why.
         command: The command line that made it.
     """
 
     cells: list[Cell]
     settings: dict[str, Any] = field(default_factory=dict)
-    stability: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    stability: dict[Group, float] = field(default_factory=dict)
+    thinned: dict[Group, str] = field(default_factory=dict)
+    left_out: dict[Group, str] = field(default_factory=dict)
     command: str = field(default_factory=lambda: command_line())
 
     def summaries(self) -> list[Summary]:
         """Averages over seeds, in the order in which the cells came."""
-        groups: dict[tuple[str, str, str], list[Cell]] = {}
+        groups: dict[Group, list[Cell]] = {}
         for cell in self.cells:
             groups.setdefault(cell.group, []).append(cell)
         return [self._summary(group, cells) for group, cells in groups.items()]
 
-    def _summary(self, group: tuple[str, str, str], cells: Sequence[Cell]) -> Summary:
+    def _summary(self, group: Group, cells: Sequence[Cell]) -> Summary:
         good = [cell for cell in cells if cell.status == OK]
         names = list(dict.fromkeys(name for cell in good for name in cell.metrics))
         columns = {name: [cell.metrics.get(name, math.nan) for cell in good] for name in names}
@@ -141,11 +153,16 @@ class Record:
             failed=[cell.seed for cell in cells if cell.status == FAILED],
             mean=mean,
             deviation=deviation,
+            instances=max((cell.facts.get("instances", 0) for cell in good), default=0),
+            thinned=self.thinned.get(group, ""),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Makes what JSON can hold."""
-        subjects = {f"{cell.dataset}, {cell.gnn} GNN": cell.facts for cell in self.cells if cell.facts}
+        # A dataset is described by the cell that saw most of it.
+        whole = sorted((cell for cell in self.cells if cell.facts), key=lambda cell: cell.facts.get("instances", 0))
+        subjects = {f"{cell.dataset}, {cell.gnn} GNN": cell.facts for cell in whole}
+        out = self.left_out.items()
         return {
             "format": FORMAT,
             "command": self.command,
@@ -153,12 +170,24 @@ class Record:
             "settings": self.settings,
             "subjects": subjects,
             "summaries": [vars(summary) for summary in self.summaries()],
+            "left_out": [dict(zip(("gnn", "dataset", "explainer"), g, strict=True)) | {"why": w} for g, w in out],
             "cells": [cell.to_dict() for cell in self.cells],
         }
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Writes the record to ``path``."""
         return write_json(path, self.to_dict())
+
+
+def left_out_lines(left_out: Mapping[Group, str]) -> list[str]:
+    """Says what is left out and why, one line an explainer and reason."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for (_, dataset, explainer), why in left_out.items():
+        groups.setdefault((explainer, why), []).append(dataset)
+    return [
+        f"left out: {explainer} on {', '.join(dict.fromkeys(datasets))}: {why}"
+        for (explainer, why), datasets in groups.items()
+    ]
 
 
 def surroundings() -> dict[str, Any]:

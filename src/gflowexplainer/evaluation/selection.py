@@ -6,7 +6,6 @@ from torch import Tensor
 from gflowexplainer.baselines.interface import Scores
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import uniform
-from gflowexplainer.subgraphs import instance_keys
 
 
 def ranked_nodes(instances: Instances, scores: Scores) -> Tensor:
@@ -20,7 +19,7 @@ def ranked_nodes(instances: Instances, scores: Scores) -> Tensor:
         Ranks, shape ``[n]``.
     """
     owner = instances.owner
-    chance = uniform(instance_keys(instances)[owner], instances.key, 2)
+    chance = uniform(instances.own_key[owner], instances.key, 2)
     order = torch.argsort(chance)
     order = order[torch.argsort(scores.node[order], descending=True, stable=True)]
     if scores.order is not None:
