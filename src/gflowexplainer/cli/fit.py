@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
+from gflowexplainer.cli.processes import is_first, together
 from gflowexplainer.cli.running import begin_run, subject_words, train, write_run_report
 
 
@@ -33,6 +35,18 @@ def fit(
     setting: options.Setting = None,
     seed: options.Seed = None,
     device: options.Device = "cpu",
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes that train together on this machine, one a device: they are started, unless torchrun has. "
+            "(default: 1, or torchrun's)",
+            rich_help_panel="How",
+        ),
+    ] = None,
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Machines that train together, with torchrun on each.", rich_help_panel="How")
+    ] = 1,
     out: options.Out = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -48,20 +62,32 @@ def fit(
           --data graph.npz --index 0-199 --max-nodes 8 --out runs/mine
       gflowexplainer explain --explainer runs/mine --model my_models:build \
           --weights gnn.pt --data graph.npz --index 42
+      gflowexplainer fit --dataset tree-cycles --all --devices 2
+      torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d \
+          --rdzv-endpoint HOST:29500 -m gflowexplainer fit \
+          --dataset tree-cycles --all --device cuda --devices 4 --nodes 2
     """
-    with one_line_errors(resumable=True):
+    with one_line_errors(resumable=True), together(device=device, devices=devices, nodes=nodes) as fabric:
         from gflowexplainer.cli.asking import ask, explainer_of
         from gflowexplainer.evaluation.record import dumps
         from gflowexplainer.evaluation.tables import Table, number
 
+        quiet = quiet or not is_first()
         tell = teller(quiet)
         algorithm = explainer_of(
             preset=preset, setting=setting or [], max_nodes=max_nodes, seed=seed, num_hops=num_hops
         )
-        asked = ask(**subject_words(context), progress=shows_bars(quiet))
+        words = subject_words(context)
+        if fabric is not None:
+            words["device"] = str(fabric.device)
+        asked = ask(**words, progress=shows_bars(quiet))
+        if not is_first():
+            # Which folder is the first process's business; that there is one, all must know.
+            train(algorithm, asked, out or Path("runs"), quiet, fabric)
+            return
         run = begin_run("fit", out, context, asked, algorithm.settings.to_dict())
         tell(f"Fitting {asked.sentence()}")
-        train(algorithm, asked, run.folder, quiet)
+        train(algorithm, asked, run.folder, quiet, fabric)
         curves = run.curves()
         results: dict[str, Any] = {
             "run": str(run.folder),

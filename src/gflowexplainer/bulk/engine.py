@@ -1,0 +1,212 @@
+"""The engine of bulk explaining: instances in parts, parts to workers of Ray Data, each part one file."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch_geometric.explain import ModelConfig
+from tqdm.auto import tqdm
+
+from gflowexplainer import errors
+from gflowexplainer.bulk.rows import FOLDER, import_ray, read_rows
+from gflowexplainer.bulk.worker import ATTEMPTS, Job, Source, Worker, part_of
+from gflowexplainer.errors import ClusterError, ConfigError, one_of
+from gflowexplainer.explainer import FILE, GFlowExplainer
+from gflowexplainer.persistence import fingerprint
+from gflowexplainer.readings import WEIGHTINGS
+from gflowexplainer.runs import Run
+
+_BLOCKS = 4096
+"""Blocks of parts that Ray keeps account of at most."""
+
+
+@dataclass(frozen=True)
+class BulkResult:
+    """What came of bulk explaining.
+
+    Attributes:
+        folder: The folder of the run; :func:`~gflowexplainer.bulk.read_rows` reads it.
+        instances: Explanations that lie there.
+        explained: How many of them were made by this call.
+        seconds: From the first of these to the last, without starting workers.
+        busy_seconds: How long workers were at them, all together; less than ``seconds`` times workers where they waited
+            for work.
+        processor_seconds: Processor time that they took, all workers together; less than ``busy_seconds`` where workers
+            waited for a processor or a disk.
+        processes: Processes that made them.
+    """
+
+    folder: Path
+    instances: int
+    explained: int
+    seconds: float
+    busy_seconds: float
+    processor_seconds: float
+    processes: int
+
+
+def explain_in_bulk(
+    explainer: str | Path,
+    source: Source | Callable[[], Source],
+    index: Any = None,
+    *,
+    out: str | Path,
+    workers: int = 2,
+    gpus: float = 0.0,
+    part_size: int = 256,
+    num_samples: int | None = None,
+    weighting: str | None = None,
+    top: int = 10,
+    smallest: float = 1e-3,
+    address: str | None = None,
+    progress: bool = True,
+) -> BulkResult:
+    """Explains every instance exactly once, by several processes, into Parquet files.
+
+    The same call in the same folder goes on where it stopped. The rows are what
+    :meth:`~gflowexplainer.GFlowExplainer.explain` answers, whichever process makes them.
+
+    Args:
+        explainer: Folder of a fitted explainer, which all machines see.
+        source: Model and graphs, or a function without arguments that loads them, which each worker calls for itself.
+        index: Nodes, or positions of graphs; all if not given.
+        out: Folder of the run, which all machines see.
+        workers: Processes that explain.
+        gpus: GPUs of each, which may be a share of one.
+        part_size: Instances of a file. A worker that is killed loses at most one file's work.
+        num_samples: Subgraphs sampled for each; the explainer's own number if not given.
+        weighting: ``"policy"`` or ``"reward"``; the explainer's own if not given.
+        top: Subgraphs that are stored of each explanation, best first.
+        smallest: Smallest probability of a node or an edge that is stored.
+        address: Of a Ray cluster that runs already, as ``"auto"``; otherwise one is started on this machine.
+        progress: Whether to show a progress bar on standard error.
+    """
+    ray = import_ray()
+    _check_numbers(workers=workers, part_size=part_size, top=top, num_samples=num_samples or 1)
+    if not 0 <= smallest <= 1 or gpus < 0:
+        raise ConfigError(f"'smallest' must lie in [0, 1] and 'gpus' not below 0 (got {smallest!r} and {gpus!r}).")
+    algorithm, here = GFlowExplainer.load(explainer), source if isinstance(source, Source) else source()
+    assert algorithm._fitted is not None
+    algorithm._fitted.refuse_others(fingerprint(here.model), ModelConfig(**algorithm._fitted.config))
+    ids = here.instances(algorithm._fitted.config["task_level"], index)
+    question = {
+        "explainer": hashlib.sha256((Path(explainer) / FILE).read_bytes()).hexdigest(),
+        **here.identity(),
+        "instances": hashlib.sha256(ids.astype("<i8").tobytes()).hexdigest(),
+        "num_samples": num_samples or algorithm.num_samples,
+        "weighting": one_of("weighting", weighting or algorithm.weighting, WEIGHTINGS),
+        "part_size": part_size,
+        "top": top,
+        "smallest": smallest,
+    }
+    run = Run.begin(out, "bulk", question, settings=algorithm.settings.to_dict())
+    folder = (run.folder / FOLDER).resolve()
+    parts = [part_of(ids, number, question) for number in range(-(-len(ids) // part_size))]
+    missing = [number for number, (name, _) in enumerate(parts) if not (folder / name).is_file()]
+    done: list[dict[str, Any]] = []
+    if missing:
+        shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
+        with _cluster(ray, workers, gpus, address):
+            load = partial(ray.get, ray.put(source)) if isinstance(source, Source) else source
+            job = Job(str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), question)
+            with tqdm(
+                total=len(ids),
+                initial=len(ids) - sum(len(parts[number][1]) for number in missing),
+                disable=not progress,
+                desc="explain",
+                leave=False,
+            ) as bar:
+                for row in _rows_of_work(ray, job, missing, min(workers, len(missing)), gpus):
+                    if row["failure"]:
+                        raise getattr(errors, row["failure"])(row["message"])
+                    done.append(row)
+                    bar.update(int(row["instances"]))
+        shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
+    _refuse_gaps(run.folder, ids)
+    return BulkResult(
+        folder=run.folder,
+        instances=len(ids),
+        explained=sum(int(row["instances"]) for row in done),
+        seconds=max((row["ended"] for row in done), default=0.0) - min((row["began"] for row in done), default=0.0),
+        busy_seconds=float(sum(row["ended"] - row["began"] for row in done)),
+        processor_seconds=float(sum(row["spent"] for row in done)),
+        processes=len({int(row["process"]) for row in done}),
+    )
+
+
+def _check_numbers(**values: Any) -> None:
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
+
+
+@contextmanager
+def _cluster(ray: Any, workers: int, gpus: float, address: str | None) -> Iterator[None]:
+    """Joins a cluster, or starts one on this machine; one that the user has joined already is used and left alone."""
+    if ray.is_initialized():
+        yield
+        return
+    for name, value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_BACKEND_LOG_LEVEL", "fatal")):
+        os.environ.setdefault(name, value)
+    own = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ClusterError(
+            f"There is no Ray cluster at '{address}' ({error}). Start one with: ray start --head"
+        ) from error
+    try:
+        found = ray.cluster_resources().get("GPU", 0)
+        if gpus > found:
+            raise ConfigError(f"Each worker is to have {gpus:g} GPUs, but Ray finds {found:g}. Use fewer.")
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _rows_of_work(ray: Any, job: Job, parts: Sequence[int], workers: int, gpus: float) -> Iterator[dict[str, Any]]:
+    """Lets workers do ``parts`` and tells of each, as it is done."""
+    context = ray.data.DataContext.get_current()
+    before, context.enable_progress_bars = context.enable_progress_bars, False
+    logger = logging.getLogger("ray.data")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    numbers = ray.data.from_items([{"part": number} for number in parts], override_num_blocks=min(len(parts), _BLOCKS))
+    try:
+        yield from numbers.map_batches(
+            Worker,
+            fn_constructor_args=(job,),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=workers),
+            num_cpus=1,
+            num_gpus=gpus or None,
+        ).iter_rows()
+    except ray.exceptions.RayError as error:
+        lines = str(error).strip().splitlines()
+        said = lines[-1 if isinstance(error, ray.exceptions.RayTaskError) else 0].rstrip(".")
+        raise ClusterError(
+            f"Workers were lost: {said[:300]}. What was explained is kept, and the same call goes on."
+        ) from error
+    finally:
+        context.enable_progress_bars = before
+        logger.setLevel(level)
+
+
+def _refuse_gaps(out: Path, ids: np.ndarray) -> None:
+    """Makes sure that each instance is there, and once."""
+    there = np.sort(read_rows(out, ["instance"])["instance"].to_numpy())
+    if not np.array_equal(there, np.sort(ids)):
+        raise ClusterError(
+            f"'{out / FOLDER}' holds {there.size} explanations, but not one of each of the {ids.size} instances. "
+            "Delete files there that are not of this run, and run the same call again."
+        )

@@ -1,0 +1,224 @@
+"""Each instance is explained exactly once, whoever is killed and however often it is begun again."""
+
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import CheckpointError, ClusterError, ConfigError, InstanceError, ModelError
+from gflowexplainer.testing import NodeModel, random_graph
+
+ray = pytest.importorskip("ray")
+pytest.importorskip("pyarrow")
+from gflowexplainer.bulk import Source, explain_in_bulk, read_rows  # noqa: E402
+from gflowexplainer.bulk.worker import Job, Worker, part_of  # noqa: E402
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
+FEW = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "hidden": 8, "num_samples": 16}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray of two processors on this machine."""
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A model, a graph, and the folder of an explainer that was fitted to some of its nodes."""
+    folder = tmp_path_factory.mktemp("fitted")
+    model, graph = NodeModel(seed=1), random_graph(60, 0.02, seed=2)
+    GFlowExplainer(**FEW).fit(model, graph, [0, 7, 30], folder=folder, progress=False)
+    return model, graph, folder
+
+
+@pytest.fixture(scope="module")
+def done(cluster, fitted, tmp_path_factory):
+    """All but five nodes, explained by two workers, one of which is killed while it explains its third part."""
+    model, graph, folder = fitted
+    out, notes, here = tmp_path_factory.mktemp("bulk"), tmp_path_factory.mktemp("notes"), os.getpid()
+
+    def load():
+        calls = []
+
+        def die(*_):
+            parts = len(list((out / "explanations").glob("part*.parquet")))
+            calls.append(parts)
+            # Of two workers that want to die, one comes first.
+            if len(set(calls)) >= 3 and not list(notes.iterdir()):
+                try:
+                    (notes / "killed").touch(exist_ok=False)
+                except FileExistsError:
+                    return
+                (notes / "killed").write_text(f"{os.getpid()} {parts}")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        if os.getpid() != here:
+            model.register_forward_pre_hook(die)
+        return Source(model, graph)
+
+    index = [node for node in range(60) if node % 12 != 3]
+    result = explain_in_bulk(folder, load, index, out=out, workers=2, part_size=2, progress=False, smallest=0.0)
+    killed, parts = map(int, (notes / "killed").read_text().split())
+    return result, index, killed, parts
+
+
+def test_a_worker_was_killed_in_the_middle(done):
+    result, _, killed, parts = done
+    assert 0 < parts < 27
+    assert result.processes >= 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(killed, 0)
+
+
+def test_nothing_is_lost_and_nothing_is_there_twice(done):
+    result, index, _, _ = done
+    assert result.instances == len(index) == 55
+    assert sorted(read_rows(result.folder)["instance"].to_pylist()) == index
+    assert len(list((result.folder / "explanations").iterdir())) == 28  # and no temporary file
+
+
+def test_the_rows_are_what_one_process_answers(done, fitted):
+    model, graph, folder = fitted
+    result, index, _, _ = done
+    alone = GFlowExplainer.load(folder).explain(model, graph, index, progress=False)
+    rows = {row["instance"]: row for row in read_rows(result.folder).to_pylist()}
+    for node, explanation in zip(index, alone, strict=True):
+        row = rows[node]
+        best = explanation.top(10)
+        assert [tuple(s["nodes"]) for s in row["subgraphs"]] == [s.nodes for s in best]
+        assert [s["probability"] for s in row["subgraphs"]] == pytest.approx([s.probability for s in best])
+        assert [s["size"] for s in row["subgraphs"]] == [len(s) for s in best]
+        assert row["class"] == explanation.held_class
+        assert row["effective_sample_size"] == pytest.approx(explanation.effective_sample_size, rel=1e-4)
+        dense = torch.zeros(60)
+        for entry in row["nodes"]:
+            dense[entry["node"]] = entry["probability"]
+        assert torch.allclose(dense, explanation.node_mask[:, 0], atol=1e-5)
+        edges = {(e["source"], e["target"]): e["probability"] for e in row["edges"]}
+        mask = dict(zip(map(tuple, graph.edge_index.t().tolist()), explanation.edge_mask.tolist(), strict=True))
+        assert all(abs(edges.get(pair, 0.0) - value) < 1e-5 for pair, value in mask.items())
+
+
+def test_the_same_call_only_does_what_is_missing(done, fitted, tmp_path):
+    model, graph, folder = fitted
+    result, index, _, _ = done
+    files = sorted((result.folder / "explanations").iterdir())
+    before = {path.name: path.read_bytes() for path in files}
+    again = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
+    nothing = explain_in_bulk(folder, Source(model, graph), index, workers=1, **again)
+    assert (nothing.instances, nothing.explained, nothing.processes) == (55, 0, 0)
+    for path in (files[3], files[-1]):
+        path.unlink()
+    kept = {path.name: path.stat().st_mtime_ns for path in files if path.exists()}
+    some = explain_in_bulk(folder, Source(model, graph), index, workers=1, **again)
+    assert (some.instances, some.explained, some.processes) == (55, 3, 1)  # the last file holds one
+    assert {path.name: path.read_bytes() for path in files} == before
+    assert {name: (result.folder / "explanations" / name).stat().st_mtime_ns for name in kept} == kept
+
+
+def test_another_question_in_the_same_folder_is_refused(done, fitted):
+    model, graph, folder = fitted
+    result, index, _, _ = done
+    same = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
+    for change in ({"top": 3}, {"num_samples": 8}, {"weighting": "reward"}, {"part_size": 4}):
+        with pytest.raises(ConfigError, match="another question"):
+            explain_in_bulk(folder, Source(model, graph), index, **{**same, **change})
+    with pytest.raises(ConfigError, match="another question"):
+        explain_in_bulk(folder, Source(model, graph), index[1:], **same)
+
+
+def test_a_file_that_does_not_belong_there_is_noticed(done, fitted):
+    model, graph, folder = fitted
+    result, index, _, _ = done
+    file = next((result.folder / "explanations").iterdir())
+    foreign = file.with_name("part-foreign.parquet")
+    foreign.write_bytes(file.read_bytes())
+    same = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
+    try:
+        with pytest.raises(ClusterError, match="holds 57 explanations"):
+            explain_in_bulk(folder, Source(model, graph), index, **same)
+        foreign.write_text("no table")
+        with pytest.raises(CheckpointError, match="cannot be read"):
+            explain_in_bulk(folder, Source(model, graph), index, **same)
+    finally:
+        foreign.unlink()
+
+
+def test_a_model_that_fails_in_a_worker_says_so(cluster, fitted, tmp_path, monkeypatch):
+    model, graph, folder = fitted
+    broken = NodeModel(seed=1)
+
+    def fail(*_):
+        raise ValueError("out of order")
+
+    broken.register_forward_pre_hook(fail)
+
+    def here(_ray, job, parts, _workers, _gpus):
+        """Does the work in this process, and tells of it as Ray does."""
+        told = Worker(replace(job, load=lambda: Source(broken, graph)))({"part": np.array(parts)})
+        for values in zip(*told.values(), strict=True):
+            yield dict(zip(told, values, strict=True))
+
+    monkeypatch.setattr("gflowexplainer.bulk.engine._rows_of_work", here)
+    with pytest.raises(ModelError, match="out of order"):
+        explain_in_bulk(folder, Source(model, graph), [1], out=tmp_path, workers=1, progress=False)
+    assert not list((tmp_path / "explanations").glob("*"))
+
+
+def test_a_part_that_ends_every_worker_is_given_up(fitted, tmp_path):
+    model, graph, folder = fitted
+    question = {"part_size": 2, "num_samples": 4, "weighting": "policy", "top": 1, "smallest": 0.1}
+    out = tmp_path / "explanations"
+    job = Job(str(folder), lambda: Source(model, graph), lambda: np.arange(4), str(out), question)
+    name = part_of(np.arange(4), 1, question)[0]
+    for number in range(5):  # what five workers left that were killed
+        traces = list((tmp_path / "attempts").glob("*"))
+        assert len(traces) == number
+        if number:
+            assert Worker(job)({"part": np.array([0])})["failure"].tolist() == [""]
+        (tmp_path / "attempts").mkdir(exist_ok=True)
+        (tmp_path / "attempts" / f"{name}.{number}").touch()
+    told = Worker(job)({"part": np.array([0, 1, 0])})
+    assert told["failure"].tolist() == ["", "ClusterError", "ClusterError"]
+    assert "5 workers ended while they explained 'part-000001" in told["message"][1]
+    assert told["instances"].tolist() == [2, 0, 0]
+    assert len(list(out.iterdir())) == 1
+
+
+def test_wrong_uses_are_refused_before_anything_is_started(fitted, tmp_path):
+    model, graph, folder = fitted
+    source = Source(model, graph)
+    for wrong in ({"workers": 0}, {"part_size": 1.5}, {"top": True}, {"smallest": 2.0}, {"gpus": -1.0}):
+        with pytest.raises(ConfigError, match=f"'{next(iter(wrong))}'"):
+            explain_in_bulk(folder, source, [1], out=tmp_path, **wrong)
+    with pytest.raises(ConfigError, match="weighting"):
+        explain_in_bulk(folder, source, [1], out=tmp_path, weighting="both")
+    with pytest.raises(InstanceError, match="node 5 more than once"):
+        explain_in_bulk(folder, source, [1, 5, 5], out=tmp_path)
+    with pytest.raises(InstanceError, match="names node 60"):
+        explain_in_bulk(folder, source, [60], out=tmp_path)
+    with pytest.raises(ModelError, match="another model"):
+        explain_in_bulk(folder, Source(NodeModel(seed=2), graph), [1], out=tmp_path)
+    with pytest.raises(InstanceError, match="one graph, as a Data"):
+        explain_in_bulk(folder, Source(model, [graph]), [0], out=tmp_path)
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        explain_in_bulk(tmp_path, source, [1], out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_parts_cover_all_instances_and_their_names_follow_from_the_question():
+    ids, question = np.array([4, 9, 2, 7, 1]), {"part_size": 2, "top": 3}
+    parts = [part_of(ids, number, question) for number in range(3)]
+    assert [part.tolist() for _, part in parts] == [[4, 9], [2, 7], [1]]
+    assert len({name for name, _ in parts}) == 3
+    assert part_of(ids, 0, question)[0] == parts[0][0]
+    assert part_of(ids, 0, {**question, "top": 4})[0] != parts[0][0]
+    assert part_of(ids[::-1].copy(), 0, question)[0] != parts[0][0]
