@@ -29,7 +29,7 @@ from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.evaluation.record import command_line, read_json, surroundings, write_json, write_text
 from gflowexplainer.evaluation.tables import Table, join
 from gflowexplainer.explanation import SubgraphExplanation
-from gflowexplainer.persistence import read_checkpoint, write_checkpoint
+from gflowexplainer.persistence import read_checkpoint, slug, write_checkpoint
 from gflowexplainer.training import METRICS
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Run:
 
     def store(self, case: Case) -> Path:
         """Stores an explanation and what is shown with it; returns the explanation's file."""
-        file = f"{_slug(case.name)}.safetensors"
+        file = f"{slug(case.name)}.safetensors"
         slim = self._without_shared(case.explanation)
         tensors = {f"other/{name}": scores for name, scores in case.others.items()}
         if case.truth is not None:
@@ -109,11 +109,11 @@ class Run:
 
     def has(self, name: str) -> bool:
         """Whether the case ``name`` is stored."""
-        return (self.folder / EXPLANATIONS / f"{_slug(name)}.safetensors").is_file()
+        return (self.folder / EXPLANATIONS / f"{slug(name)}.safetensors").is_file()
 
     def case(self, name: str) -> Case:
         """Reads one stored case."""
-        return self._read(f"{_slug(name)}.safetensors")
+        return self._read(f"{slug(name)}.safetensors")
 
     def cases(self) -> list[Case]:
         """Reads all stored cases: nodes, then graphs, in the order of their names, numbers counted as numbers."""
@@ -235,10 +235,6 @@ def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
     for name, value in values.items():
         found |= _flat(value, f"{prefix}.{name}" if prefix else str(name))
     return found
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-") or "case"
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gflowexplainer.cli.bulk import bulk
 from gflowexplainer.cli.datasets import datasets
 from gflowexplainer.cli.demo import demo
 from gflowexplainer.cli.doctor import doctor
@@ -13,6 +14,7 @@ from gflowexplainer.cli.evaluate import evaluate
 from gflowexplainer.cli.explain import explain
 from gflowexplainer.cli.fit import fit
 from gflowexplainer.cli.report import report
+from gflowexplainer.cli.reproduce import reproduce
 from gflowexplainer.version import __version__
 
 app = typer.Typer(
@@ -27,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _command in (demo, fit, explain, evaluate, report, datasets, doctor):
+for _command in (demo, fit, explain, bulk, evaluate, reproduce, report, datasets, doctor):
     app.command()(_command)
 
 

@@ -14,13 +14,21 @@ if TYPE_CHECKING:
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.runs import Run
 
-_SHOWING = ("context", "out", "as_json", "quiet", "report", "figures")
+_SHOWING = ("context", "out", "as_json", "quiet", "report", "figures", "devices", "nodes")
 _EXPLAINING = ("preset", "max_nodes", "setting", "num_hops", "explainer", "num_samples", "weighting", "certificate")
-"""Options of ``fit`` and ``explain`` that change what is shown, and those that say how to explain."""
+"""Options of ``fit`` and ``explain`` that change nothing in the answer, and those that say how to explain."""
 
 
-def train(algorithm: GFlowExplainer, asked: Asked, folder: Path, quiet: bool) -> None:
-    """Fits an explainer in a folder; a person sees a bar, a file gets a line now and then."""
+def train(algorithm: GFlowExplainer, asked: Asked, folder: Path, quiet: bool, fabric: Any = None) -> None:
+    """Fits an explainer in a folder; a person sees a bar, a file gets a line now and then.
+
+    Args:
+        algorithm: The explainer.
+        asked: What to fit it to.
+        folder: Where checkpoints and the explainer go.
+        quiet: Whether to show nothing.
+        fabric: Of the processes that train together; ``None`` for this one alone.
+    """
     tell, bars = teller(quiet), shows_bars(quiet)
 
     def callback(trainer: Any, record: Any) -> None:
@@ -37,6 +45,8 @@ def train(algorithm: GFlowExplainer, asked: Asked, folder: Path, quiet: bool) ->
         progress=bars,
         callback=callback,
         model_config=asked.config,
+        graph_index=asked.graph_index,
+        fabric=fabric,
     )
 
 

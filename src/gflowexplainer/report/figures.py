@@ -45,10 +45,10 @@ def write_figures(report: Report, folder: Path | str, formats: Sequence[str] = (
     folder, written = Path(folder), []
     digits = len(str(len(report.cases)))
     for number, case in enumerate(report.cases, start=1):
-        written += _save(_case_figure(case), folder / f"{number:0{digits}d}-{_slug(case.name)}", formats)
+        written += save_figure(_case_figure(case), folder / f"{number:0{digits}d}-{_slug(case.name)}", formats)
     curves = read_curves(report.curves)
     if curves:
-        written += _save(_curve_figure(curves), folder / "training", formats)
+        written += save_figure(_curve_figure(curves), folder / "training", formats)
     return written
 
 
@@ -57,7 +57,8 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "case"
 
 
-def _save(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
+def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
+    """Writes a figure to ``stem`` with each format's ending, the same bytes each time; returns the files."""
     import matplotlib
 
     paths = []
