@@ -210,7 +210,10 @@ def test_index_of_a_graph_is_shared() -> None:
     graph = random_graph()
     index = GraphIndex.build(graph.edge_index, graph.num_nodes)
     assert_same(cut(graph, [1, 4], graph_index=index), cut(graph, [1, 4]))
-    with pytest.raises(InstanceError, match=r"built for 12 nodes, but 'x' has 5 rows\. Build"):
+    with pytest.raises(
+        InstanceError,
+        match=r"built for a graph of 12 nodes and 60 edges, but this one has 5 nodes and 12 edges\. Build",
+    ):
         cut(house(), 0, graph_index=index)
 
 

@@ -2,9 +2,10 @@ import pytest
 import torch
 from torch_geometric.nn import GCNConv
 
-from gflowexplainer.questions import GraphQuestions, NodeQuestions, user_graph
+from gflowexplainer.questions import GraphQuestions, NodeQuestions
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+from gflowexplainer.user_graphs import user_graph
 
 
 class Value(NodeModel):

@@ -11,6 +11,7 @@ from gflowexplainer.certificate import PendingCertificate, certify
 from gflowexplainer.explanation import Answer, RankedSubgraph, SubgraphExplanation
 from gflowexplainer.questions import Question
 from gflowexplainer.readings import EXPLAINING, Reading, read_policy, read_samples, reward_weights
+from gflowexplainer.sparse_rows import SparseRows
 from gflowexplainer.subgraphs import edge_values
 from gflowexplainer.training import Trainer
 
@@ -39,12 +40,13 @@ def answer(
     every = torch.arange(len(instances), device=instances.device)
     rollouts = network.sample(trainer.inputs, every.repeat_interleave(num_samples), EXPLAINING)
     samples = rollouts.subgraphs
-    weighed = read_samples(instances, samples, reward_weights(network, trainer.inputs, rollouts, trainer.reward))
-    reading = weighed if weighting == "reward" else read_policy(network, trainer.inputs, rollouts)
+    weighed = read_samples(instances, samples, reward_weights(rollouts, trainer.reward, trainer.settings))
+    reading = weighed if weighting == "reward" else read_policy(rollouts)
     ranked = _rank(trainer, question, reading)
     edge = edge_values(instances, reading.neighbor)
     source, destination = instances.edge_index
     edge = torch.where(source == destination, reading.node[source], edge)
+    kept = _predict_kept(trainer)
     explanations = []
     for i, graph in enumerate(question.graphs):
         compute = partial(certify, trainer, reading, i, certificate_limit, model_name)
@@ -56,19 +58,21 @@ def answer(
             num_samples=num_samples,
             effective_sample_size=float(weighed.effective_size[i]),
             certificate=PendingCertificate(compute),
+            left_out=0 if instances.left_out is None else int(instances.left_out[i]),
+            prediction_kept=kept.get(i),
         )
         nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
         shown = graph.shown or graph
-        node_mask = _scatter(reading.node[nodes], instances.node_id[nodes], graph.nodes, shown.x.size(0))
-        edge_mask = _scatter(edge[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1))
+        node_mask = _scattered(reading.node[nodes, None], instances.node_id[nodes], graph.nodes, shown.x.size(0))
+        edge_mask = _scattered(edge[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1))
         arguments = {name: value for name, value in shown.arguments.items() if value is not None}
         explanation = SubgraphExplanation.of(
             known,
-            node_mask=node_mask[:, None],
-            edge_mask=edge_mask,
             x=shown.x,
             edge_index=shown.edge_index,
+            node_mask=node_mask,
+            edge_mask=edge_mask,
             **question.shown[i],
             **arguments,
         )
@@ -77,11 +81,20 @@ def answer(
     return explanations
 
 
-def _scatter(values: Tensor, place: Tensor, outer: Tensor | None, size: int) -> Tensor:
-    """Writes probabilities to their places in the user's graph, zero elsewhere, shape ``[size]``."""
-    mask = torch.zeros(size, device=values.device)
-    mask[place if outer is None else outer[place]] = values.clamp(0, 1).float()
-    return mask
+def _predict_kept(trainer: Trainer) -> dict[int, tuple[float, ...]]:
+    """Asks what the model predicts on those instances from which nodes were left out."""
+    instances = trainer.instances
+    if instances.left_out is None:
+        return {}
+    which = torch.nonzero(instances.left_out).flatten()
+    with trainer.predictor.borrow():
+        rows = trainer.predictor.whole(instances.select(which)).tolist()
+    return {i: tuple(row) for i, row in zip(which.tolist(), rows, strict=True)}
+
+
+def _scattered(values: Tensor, place: Tensor, outer: Tensor | None, size: int) -> SparseRows:
+    """Gives probabilities ``[k, ...]`` their places in the user's graph, zero elsewhere, shape ``[size, ...]``."""
+    return SparseRows(values.clamp(0, 1).float(), place if outer is None else outer[place], size)
 
 
 def _rank(trainer: Trainer, question: Question, reading: Reading) -> list[tuple[RankedSubgraph, ...]]:

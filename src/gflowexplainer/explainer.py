@@ -16,24 +16,18 @@ from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskL
 from tqdm.auto import tqdm
 
 from gflowexplainer.answering import answer
+from gflowexplainer.distributed import Fabric
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError, one_of
 from gflowexplainer.explanation import SubgraphExplanation, config_to_dict
 from gflowexplainer.fitted import Fitted
+from gflowexplainer.graph_index import GraphIndex
 from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
-from gflowexplainer.questions import (
-    GraphQuestions,
-    NodeQuestions,
-    Question,
-    check_one,
-    graphs_of,
-    guess_level,
-    user_graph,
-    without_batch,
-)
+from gflowexplainer.questions import GraphQuestions, NodeQuestions, Question, check_one, model_config_of
 from gflowexplainer.readings import WEIGHTINGS
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.settings import Settings
 from gflowexplainer.training import CHECKPOINT, Callback, Trainer
+from gflowexplainer.user_graphs import graphs_of, user_graph, without_batch
 
 FILE = "explainer.safetensors"
 KIND = "explainer"
@@ -75,6 +69,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             are weighed by their reward, so that they are right for this one instance even where the network is off.
         num_hops: Message-passing steps of the models to explain; counted if not given.
         certificate_limit: Connected subgraphs up to which the exact distance is computed when it is asked for.
+        memory_budget: Bytes that one batch of work may take, roughly. Larger work is done in several batches, which
+            changes nothing but the time it takes.
         **settings: Any field of :class:`~gflowexplainer.settings.Settings`, such as ``max_nodes`` or ``seed``.
     """
 
@@ -86,10 +82,12 @@ class GFlowExplainer(ExplainerAlgorithm):
         weighting: str = "policy",
         num_hops: int | None = None,
         certificate_limit: int = 20_000,
+        memory_budget: int = 1 << 30,
         **settings: Any,
     ) -> None:
         super().__init__()
-        for name, value in (("num_samples", num_samples), ("certificate_limit", certificate_limit)):
+        counts = {"num_samples": num_samples, "certificate_limit": certificate_limit, "memory_budget": memory_budget}
+        for name, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
         self.settings = Settings.preset(preset, **settings)
@@ -99,6 +97,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.weighting = one_of("weighting", weighting, WEIGHTINGS)
         self.num_hops = num_hops
         self.certificate_limit = certificate_limit
+        self.memory_budget = memory_budget
         self._preset, self._changes = preset, dict(settings)
         self._fitted: Fitted | None = None
 
@@ -152,7 +151,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         predictor = self._predictor(model, config)
         if predictor.level == "node":
             check_one(index, "node")
-            questions = NodeQuestions(predictor, graph, index, target)
+            questions = NodeQuestions(predictor, graph, index, target, limit=self.settings.max_graph_nodes)
         else:
             parts = without_batch(graph)
             if len(parts) > 1:
@@ -176,6 +175,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         progress: bool = True,
         callback: Callback | None = None,
         model_config: ModelConfig | Mapping[str, Any] | None = None,
+        graph_index: GraphIndex | None = None,
+        fabric: Fabric | None = None,
         **kwargs: Any,
     ) -> GFlowExplainer:
         """Trains one flow network on many instances; from then on it explains any instance of the same model.
@@ -195,6 +196,9 @@ class GFlowExplainer(ExplainerAlgorithm):
             model_config: Mode, level and return type of the model, as in PyG's ``Explainer``. If not given, those of
                 the connected ``Explainer``; else those of an earlier fit; else a multiclass classifier with raw
                 outputs, of nodes if ``index`` is given or the one graph has a label for each node, otherwise of graphs.
+            graph_index: The index of the graph, to spare building it at every call
+                (:class:`~gflowexplainer.graph_index.GraphIndex`).
+            fabric: A Fabric that was launched: its processes, which all make this call, train together.
             **kwargs: Further arguments of the model.
         """
         if self.settings.node_identities:
@@ -202,13 +206,13 @@ class GFlowExplainer(ExplainerAlgorithm):
                 "With node_identities=True the policy only knows the nodes it is trained on and explains no others. "
                 "Leave it out, or explain without fit."
             )
-        config, questions = self._questions(model, data, index, target, model_config, kwargs)
+        config, questions = self._questions(model, data, index, target, model_config, graph_index, kwargs)
         question = questions.question(slice(None))
         with _learning():
-            trainer = self._trainer(question, self.settings)
+            trainer = self._trainer(question, self.settings, fabric=fabric)
             trainer.run(folder, progress=progress, callback=callback)
         self._fitted = Fitted(trainer.weights(), fingerprint(model), config_to_dict(config))
-        if folder is not None:
+        if folder is not None and trainer.ranks.first:
             self.save(folder)
         return self
 
@@ -221,6 +225,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         target: Any = None,
         progress: bool = True,
         model_config: ModelConfig | Mapping[str, Any] | None = None,
+        graph_index: GraphIndex | None = None,
         **kwargs: Any,
     ) -> list[SubgraphExplanation]:
         """Explains many predictions at once, in the order of ``index``.
@@ -228,7 +233,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that each instance is trained
         on by itself.
         """
-        config, questions = self._questions(model, data, index, target, model_config, kwargs)
+        config, questions = self._questions(model, data, index, target, model_config, graph_index, kwargs)
         return self._explain(questions, config, progress=progress)
 
     def _explain(
@@ -247,20 +252,21 @@ class GFlowExplainer(ExplainerAlgorithm):
             desc="explain",
             leave=False,
         ):
-            question = questions.question(slice(begin, begin + at_once))
-            with _learning():
-                if fitted is None:
-                    trainer = self._trainer(question, self.settings_alone).run(progress=False)
-                else:
-                    trainer = self._trainer(question, self.settings, fitted.weights)
-            explanations += answer(
-                trainer,
-                question,
-                num_samples=self.num_samples,
-                weighting=self.weighting,
-                certificate_limit=self.certificate_limit,
-                model_name=name,
-            )
+            asked = questions.question(slice(begin, begin + at_once))
+            for question in asked.split(self.num_samples * self.settings.max_nodes, self.memory_budget):
+                with _learning():
+                    if fitted is None:
+                        trainer = self._trainer(question, self.settings_alone).run(progress=False)
+                    else:
+                        trainer = self._trainer(question, self.settings, fitted.weights)
+                explanations += answer(
+                    trainer,
+                    question,
+                    num_samples=self.num_samples,
+                    weighting=self.weighting,
+                    certificate_limit=self.certificate_limit,
+                    model_name=name,
+                )
         for explanation in explanations:
             explanation._model_config = config
         return explanations
@@ -308,6 +314,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         index: Any,
         target: Any,
         model_config: ModelConfig | Mapping[str, Any] | None,
+        graph_index: GraphIndex | None,
         kwargs: dict[str, Any],
     ) -> tuple[ModelConfig, NodeQuestions | GraphQuestions]:
         """Understands what a user asks of :meth:`fit` and :meth:`explain`."""
@@ -317,6 +324,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         predictor = self._predictor(model, config)
         graphs = graphs_of(data, model, kwargs)
         if predictor.level == "graph":
+            if graph_index is not None:
+                raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
             if "batch" in kwargs and len(without_batch(graphs[0])) > 1:
                 raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
             return config, GraphQuestions(predictor, [without_batch(g)[0] for g in graphs], index, target)
@@ -325,26 +334,13 @@ class GFlowExplainer(ExplainerAlgorithm):
                 f"A node-level model is explained on one graph (got {len(graphs)}). "
                 "Pass one Data, or a model_config with task_level='graph'."
             )
-        return config, NodeQuestions(predictor, graphs[0], index, target)
+        limit = self.settings.max_graph_nodes
+        return config, NodeQuestions(predictor, graphs[0], index, target, graph_index=graph_index, limit=limit)
 
     def _config(self, given: Any, data: Any, index: Any) -> ModelConfig:
         """Finds out what kind of model is explained; see :meth:`fit` for the order."""
-        if given is not None:
-            try:
-                config = given if isinstance(given, ModelConfig) else ModelConfig(**given)
-            except (TypeError, ValueError) as error:
-                raise ConfigError(
-                    f"'model_config' must be a ModelConfig of PyG or its arguments (got {given!r}: {error})."
-                ) from error
-        elif hasattr(self, "_model_config"):
-            config = self.model_config
-        elif self._fitted is not None:
-            config = ModelConfig(**self._fitted.config)
-        else:
-            config = ModelConfig("multiclass_classification", guess_level(data, index), "raw")
-        if config.task_level == ModelTaskLevel.edge:
-            raise ConfigError("Predictions of edges are not supported. Explain a node-level or graph-level model.")
-        return config
+        known = self._fitted and ModelConfig(**self._fitted.config)
+        return model_config_of(given, self.model_config if hasattr(self, "_model_config") else known, data, index)
 
     def _predictor(self, model: nn.Module, config: ModelConfig) -> Predictor:
         if not isinstance(model, nn.Module):
@@ -356,9 +352,17 @@ class GFlowExplainer(ExplainerAlgorithm):
             mode=names["mode"],
             return_type=names["return_type"],
             num_hops=self.num_hops,
+            # What a model keeps while it works is a few times the size of its batch, which is what is counted.
+            memory_budget=max(1, self.memory_budget // 4),
         )
 
-    def _trainer(self, question: Question, settings: Settings, weights: dict[str, Tensor] | None = None) -> Trainer:
+    def _trainer(
+        self,
+        question: Question,
+        settings: Settings,
+        weights: dict[str, Tensor] | None = None,
+        fabric: Fabric | None = None,
+    ) -> Trainer:
         try:
             return Trainer(
                 question.predictor,
@@ -368,6 +372,7 @@ class GFlowExplainer(ExplainerAlgorithm):
                 evidence=question.evidence,
                 target=question.target,
                 weights=weights,
+                fabric=fabric,
             )
         except (ConfigError, RuntimeError) as error:
             if weights is None:

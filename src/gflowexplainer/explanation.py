@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from html import escape
 from itertools import combinations
 from pathlib import Path
@@ -14,74 +13,19 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import Explanation, ModelConfig
 
-from gflowexplainer.certificate import Certificate, PendingCertificate
+from gflowexplainer.certificate import Certificate
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.persistence import read_checkpoint, write_checkpoint
 from gflowexplainer.picture import Picture, draw, svg
+from gflowexplainer.ranking import Answer, RankedSubgraph, shown
 from gflowexplainer.rewards.model import read_output
+from gflowexplainer.sparse_rows import Fields, SparseRows, pack, unpack
 
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
 KIND = "explanation"
-
-
-@dataclass(frozen=True)
-class RankedSubgraph:
-    """One connected subgraph of an explanation.
-
-    Attributes:
-        nodes: Its nodes by their ids in the user's graph; the explained one first, then the most probable first.
-        probability: Its probability within the explanation.
-        reward: How well it holds the prediction: the bare reward, without exponent.
-        prediction_only: What the model predicts with only it: class probabilities, or values for regression.
-        prediction_without: What the model predicts with all but it (the explained node always stays).
-    """
-
-    nodes: tuple[int, ...]
-    probability: float
-    reward: float
-    prediction_only: tuple[float, ...]
-    prediction_without: tuple[float, ...]
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    @property
-    def class_only(self) -> int | None:
-        """The class predicted with only it; ``None`` for regression."""
-        return _class_of(self.prediction_only)
-
-    @property
-    def class_without(self) -> int | None:
-        """The class predicted without it; ``None`` for regression."""
-        return _class_of(self.prediction_without)
-
-
-def _class_of(prediction: tuple[float, ...]) -> int | None:
-    return None if len(prediction) == 1 else max(range(len(prediction)), key=prediction.__getitem__)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What an explanation knows beside its masks.
-
-    Attributes:
-        subgraphs: The different subgraphs among the samples, most probable first.
-        node: The explained node; ``None`` at graph level.
-        weighting: ``"policy"`` or ``"reward"``.
-        num_samples: Subgraphs that were sampled.
-        effective_sample_size: What they are worth as samples of the target.
-        certificate: The certificate, perhaps still to be computed.
-    """
-
-    subgraphs: tuple[RankedSubgraph, ...]
-    node: int | None
-    weighting: str
-    num_samples: int
-    effective_sample_size: float
-    certificate: PendingCertificate
 
 
 class SubgraphExplanation(Explanation):
@@ -96,6 +40,7 @@ class SubgraphExplanation(Explanation):
     def of(cls, answer: Answer, **fields: Any) -> SubgraphExplanation:
         """Makes an explanation; ``fields`` are masks and inputs, as PyG's ``Explanation`` takes them."""
         explanation = cls(**fields)
+        explanation._store._mapping = Fields(explanation._store._mapping)
         explanation._answer = answer
         return explanation
 
@@ -161,20 +106,47 @@ class SubgraphExplanation(Explanation):
         config = self._store.__dict__.get("_model_config")
         if "prediction" not in self or config is None:
             return None
-        row = self._row(self.prediction)
+        row = self._row("prediction")
         row = row.reshape(1, -1).detach().double()
         return tuple(read_output(row, config.mode.value, config.return_type.value)[0].tolist())
 
     @property
     def held_class(self) -> int | None:
         """The class whose probability the subgraphs hold; ``None`` for regression or where it is not known."""
-        if "target" not in self or self.target.is_floating_point():
+        if "target" not in self:
             return None
-        return int(self._row(self.target))
+        row = self._row("target")
+        return None if row.is_floating_point() else int(row)
 
-    def _row(self, values: Tensor) -> Tensor:
+    @property
+    def left_out(self) -> int:
+        """Nodes that were left out as the computation graph has more than ``max_graph_nodes``; 0 if it has not.
+
+        Only those that were seen are counted: what lies behind them was not looked at.
+        """
+        return self._known.left_out
+
+    @property
+    def prediction_kept(self) -> tuple[float, ...] | None:
+        """What the model predicts where the nodes that were :attr:`left_out` are missing; ``None`` if none were."""
+        return self._known.prediction_kept
+
+    @property
+    def bound_note(self) -> str:
+        """Says in words what was :attr:`left_out`; empty if nothing was."""
+        return self._known.bound_note()
+
+    def _row(self, name: str) -> Tensor:
         """Picks the row of the explained node or graph."""
-        return values[0 if values.size(0) == 1 or self._known.node is None else self._known.node]
+        value, node = self._fields()[name], self._known.node
+        if isinstance(value, SparseRows):
+            return value.row(0 if node is None else node)
+        return value[0 if value.size(0) == 1 or node is None else node]
+
+    def _fields(self) -> dict[str, Any]:
+        """Gives all fields without writing out those that are known at a few rows."""
+        fields = self._store._mapping
+        return fields.raw() if isinstance(fields, Fields) else fields
 
     def node_probability(self) -> np.ndarray:
         """Gives the probability that each node lies in a sampled subgraph, shape ``[N]``."""
@@ -297,7 +269,7 @@ class SubgraphExplanation(Explanation):
             return f"<pre>{escape(repr(self))}</pre>"
         rows = "".join(
             f"<tr><td>{escape(', '.join(map(str, s.nodes)))}</td><td>{s.probability:.3f}</td><td>{s.reward:.3f}</td>"
-            f"<td>{escape(_shown(s.prediction_only))}</td><td>{escape(_shown(s.prediction_without))}</td></tr>"
+            f"<td>{escape(shown(s.prediction_only))}</td><td>{escape(shown(s.prediction_without))}</td></tr>"
             for s in self.top(5)
         )
         heads = ("nodes", "probability", "reward", "with only it", "without it")
@@ -306,6 +278,7 @@ class SubgraphExplanation(Explanation):
             f"{len(known.subgraphs)} different subgraphs in {known.num_samples} samples, "
             f"weighted by {known.weighting}; effective sample size {known.effective_sample_size:.1f}"
         )
+        note = "; ".join(filter(None, (note, known.bound_note())))
         head = "".join(f"<th>{name}</th>" for name in heads)
         picture = svg(self._picture(30)) if "edge_index" in self else ""
         return (
@@ -318,8 +291,11 @@ class SubgraphExplanation(Explanation):
 
         A certificate that has not been asked for is not computed for this; ask for it first to keep it.
         """
-        known, tensors, plain = self._known, {}, {}
-        for name, value in self.items():
+        plain: dict[str, Any] = {}
+        tensors, sparse = pack(self._fields())
+        for name, value in self._fields().items():
+            if name in sparse:
+                continue
             if isinstance(value, Tensor):
                 # Cloned: two fields may share memory, as prediction and target of a regression do.
                 tensors[name] = value.detach().clone()
@@ -331,12 +307,11 @@ class SubgraphExplanation(Explanation):
                     f"Remove it first: del explanation.{name}."
                 )
         config = self._store.__dict__.get("_model_config")
-        answer = {name: value for name, value in vars(known).items() if name not in ("subgraphs", "certificate")}
-        answer |= {"subgraphs": [asdict(s) for s in known.subgraphs], "certificate": known.certificate.known.to_dict()}
         meta = {
             "kind": KIND,
-            "answer": answer,
+            "answer": self._known.to_dict(),
             "fields": plain,
+            "sparse": sparse,
             "model_config": None if config is None else config_to_dict(config),
             "model_args": self._store.__dict__.get("_model_args"),
         }
@@ -349,11 +324,9 @@ class SubgraphExplanation(Explanation):
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{path}' holds no explanation (but {meta.get('kind') or 'a training'}).")
         try:
-            answer = meta["answer"]
-            subgraphs = tuple(_ranked(entry) for entry in answer.pop("subgraphs"))
-            certificate = Certificate(**answer.pop("certificate"))
-            known = Answer(subgraphs=subgraphs, certificate=PendingCertificate.computed(certificate), **answer)
-            explanation = cls.of(known, **tensors, **meta["fields"])
+            explanation = cls.of(
+                Answer.from_dict(meta["answer"]), **unpack(tensors, meta.get("sparse", {})), **meta["fields"]
+            )
             if meta["model_config"] is not None:
                 explanation._model_config = ModelConfig(**meta["model_config"])
             if meta["model_args"] is not None:
@@ -366,13 +339,3 @@ class SubgraphExplanation(Explanation):
 def config_to_dict(config: ModelConfig) -> dict[str, str]:
     """Gives PyG's model configuration as plain values."""
     return {name: getattr(config, name).value for name in ("mode", "task_level", "return_type")}
-
-
-def _ranked(entry: dict[str, Any]) -> RankedSubgraph:
-    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
-    return RankedSubgraph(**fields)
-
-
-def _shown(prediction: tuple[float, ...]) -> str:
-    best = _class_of(prediction)
-    return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"

@@ -1,8 +1,9 @@
 """What is explained: the computation graph of each node, or each whole graph, flat and batched.
 
 An instance is cut out of a graph in time of its own size, by following the incoming edges of a node through an index
-that is built once (:class:`~gflowexplainer.graph_index.GraphIndex`). Many instances lie behind each other in flat
-tensors, with ``ptr`` marking where each begins, as in PyG's batches.
+that is built once (:class:`~gflowexplainer.graph_index.GraphIndex`); where it would become too large, the nodes most
+relevant to the explained one are kept (:mod:`~gflowexplainer.neighborhoods`). Many instances lie behind each other in
+flat tensors, with ``ptr`` marking where each begins, as in PyG's batches.
 
 Two sets of edges are kept apart. ``edge_index`` holds every edge of the instance exactly as the model sees it:
 direction, self loops and duplicates included. ``neighbor`` holds the undirected simple graph underneath: two
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -25,7 +27,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_index, rows_of
+from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_finite, check_index, rows_of
+from gflowexplainer.neighborhoods import Reach, edges_between, reach, surround
 from gflowexplainer.noise import combine
 from gflowexplainer.segments import find_sorted, pointers, ranges, segment_ids
 
@@ -53,6 +56,8 @@ class Instances:
         surroundings: The instances and, around each, the nodes that send an edge into it; ``None`` where there are
             none, and at graph level.
         place_outside: Position of each node in ``surroundings``, shape ``[n]``.
+        left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
+            number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
     """
 
     level: str
@@ -72,6 +77,7 @@ class Instances:
     shared_arguments: dict[str, Any] = field(default_factory=dict)
     surroundings: Instances | None = None
     place_outside: Tensor | None = None
+    left_out: Tensor | None = None
 
     @classmethod
     def around_nodes(
@@ -82,6 +88,7 @@ class Instances:
         num_hops: int,
         *,
         graph_index: GraphIndex | None = None,
+        limit: int | None = None,
         **arguments: Any,
     ) -> Instances:
         """Cuts out the ``num_hops``-hop computation graph of each node in ``index``.
@@ -95,62 +102,50 @@ class Instances:
             index: Ids of the nodes to explain.
             num_hops: Number of message-passing layers of the model.
             graph_index: The index of this graph, where it has been built already.
+            limit: Nodes of an instance at most, the most relevant ones; as many again may surround it.
             **arguments: Further arguments of the model; those with one row a node or an edge are cut as well.
         """
         num_nodes = check_features(x)
         if graph_index is None:
             graph_index = GraphIndex.build(edge_index, num_nodes)
-        elif graph_index.num_nodes != num_nodes:
-            raise InstanceError(
-                f"'graph_index' was built for {graph_index.num_nodes} nodes, but 'x' has {num_nodes} rows. "
-                "Build it from the same graph."
-            )
+        else:
+            graph_index.refuse_another(edge_index, num_nodes)
         nodes = check_index(index, num_nodes, x.device)
         if num_hops < 0:
             raise InstanceError(f"'num_hops' must not be negative (got {num_hops}).")
+        count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
+        inner = reach(graph_index, start, num_hops, limit)
+        outer = surround(graph_index, inner, limit)
 
-        seen = torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
-        newest = seen
-        for _ in range(num_hops):
-            owner, position = graph_index.incoming(newest % num_nodes)
-            found = torch.unique((newest // num_nodes)[owner] * num_nodes + graph_index.source[position])
-            newest = found[~find_sorted(seen, found)[1]]
-            seen = torch.cat([seen, newest]).sort().values
-
-        instance, node_id = seen // num_nodes, seen % num_nodes
-        target, position = graph_index.incoming(node_id)
-        source = instance[target] * num_nodes + graph_index.source[position]
-        edge_id = graph_index.edge_id[position]
-        inside = find_sorted(seen, source)[1]
-        around = torch.unique(torch.cat([seen, source[~inside]]))
-
-        def assemble(keys: Tensor, chosen: Tensor, **fields: Any) -> Instances:
-            """Makes instances of the nodes ``keys``, ascending, and of the ``chosen`` incoming edges."""
-            owner, ids = keys // num_nodes, keys % num_nodes
-            ends = torch.stack([source[chosen], seen[target[chosen]]])
-            edges = edge_id[chosen]
-            order = torch.argsort(edges, stable=True)
-            order = order[torch.argsort(ends[1, order] // num_nodes, stable=True)]
-            ends, edges = ends[:, order], edges[order]
-            count = nodes.numel()
+        def assemble(cut: Reach, **fields: Any) -> Instances:
+            """Makes instances of the nodes of ``cut`` and of the edges from these to the inner nodes."""
+            owner, ids = cut.key // num_nodes, cut.key % num_nodes
+            ends, edges = edges_between(graph_index, cut.key, inner.key)
+            rows = x[ids]
+            check_finite(rows, ids)
             return cls._assemble(
                 "node",
                 node_counts=torch.bincount(owner, minlength=count),
                 node_id=ids,
-                center=find_sorted(keys, torch.arange(count, device=x.device) * num_nodes + nodes)[0],
+                center=find_sorted(cut.key, start)[0],
                 graph=torch.zeros(count, dtype=torch.long, device=x.device),
-                edge_counts=torch.bincount(ends[1] // num_nodes, minlength=count),
-                edge_index=find_sorted(keys, ends)[0],
+                edge_counts=torch.bincount(owner[ends[1]], minlength=count),
+                edge_index=ends,
                 edge_id=edges,
-                x=x[ids],
-                **_slice_arguments(arguments, num_nodes, graph_index.edge_id.numel(), ids, edges),
+                x=rows,
+                **slice_arguments(arguments, num_nodes, graph_index.num_edges, ids, edges),
                 **fields,
             )
 
-        if around.numel() == seen.numel():
-            return assemble(seen, inside)
-        outer = assemble(around, torch.ones_like(inside))
-        return assemble(seen, inside, surroundings=outer, place_outside=find_sorted(around, seen)[0])
+        left_out = None
+        if outer.dropped.numel():
+            left_out = torch.bincount(outer.dropped // num_nodes, minlength=count)
+        if outer.key.numel() == inner.key.numel():
+            return assemble(inner, left_out=left_out)
+        around = assemble(outer)
+        return assemble(
+            inner, surroundings=around, place_outside=find_sorted(outer.key, inner.key)[0], left_out=left_out
+        )
 
     @classmethod
     def of_graphs(
@@ -171,6 +166,7 @@ class Instances:
             if graph.x is None or graph.edge_index is None:
                 raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
             num_nodes = check_features(graph.x, f"graph {number}")
+            check_finite(graph.x, where=f"graph {number}")
             check_edges(graph.edge_index, num_nodes, f"graph {number}")
             xs.append(graph.x)
             edges.append(graph.edge_index + offset)
@@ -258,25 +254,41 @@ class Instances:
         """Nodes of all instances together."""
         return self.node_id.numel()
 
-    @property
+    @cached_property
     def node_counts(self) -> Tensor:
         """Nodes of each instance, shape ``[I]``."""
         return self.ptr.diff()
 
-    @property
+    @cached_property
     def edge_counts(self) -> Tensor:
         """Edges of each instance, shape ``[I]``."""
         return self.edge_ptr.diff()
 
-    @property
+    @cached_property
     def degree(self) -> Tensor:
         """Number of neighbours of each node, shape ``[n]``."""
         return self.neighbor_ptr.diff()
 
-    @property
+    @cached_property
     def owner(self) -> Tensor:
         """Instance of each node, shape ``[n]``."""
         return segment_ids(self.node_counts, self.num_nodes)
+
+    @cached_property
+    def neighbor_row(self) -> Tensor:
+        """Node that each neighbour entry belongs to, shape ``[m]``."""
+        return segment_ids(self.degree, self.neighbor.numel())
+
+    @cached_property
+    def neighbor_key(self) -> Tensor:
+        """Number of each neighbour entry by its two ends, ascending, shape ``[m]``, to look pairs of nodes up in."""
+        return self.neighbor_row * self.num_nodes + self.neighbor
+
+    @cached_property
+    def own_key(self) -> Tensor:
+        """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
+        node = torch.where(self.center < 0, -1, self.node_id[self.center.clamp(min=0)])
+        return combine(self.graph, node, 1)
 
     def neighbors_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Lists the neighbours of ``nodes``: position in ``nodes`` and the neighbour, per entry."""
@@ -337,6 +349,7 @@ class Instances:
         owner = segment_ids(node_counts, nodes.numel())
         row, neighbor = self.neighbors_of(nodes)
         center = self.center[index]
+        left_out = None if self.left_out is None or not self.left_out[index].any() else self.left_out[index]
         outer, place = None, None
         if self.surroundings is not None and self.place_outside is not None:
             wider = self.surroundings.select(index)
@@ -360,6 +373,7 @@ class Instances:
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
             surroundings=outer,
             place_outside=place,
+            left_out=left_out,
         )
 
     def to(self, device: torch.device | str) -> Instances:
@@ -373,7 +387,7 @@ class Instances:
         return replace(self, **{name: move(value) for name, value in vars(self).items()})
 
 
-def _slice_arguments(
+def slice_arguments(
     arguments: Mapping[str, Any], num_nodes: int, num_edges: int, node_id: Tensor, edge_id: Tensor
 ) -> dict[str, dict[str, Any]]:
     """Sorts arguments of the model into per-node, per-edge and shared ones, and cuts the first two."""

@@ -1,147 +1,30 @@
-"""What the user asks: graphs as handed over, made into batches of instances with targets and embeddings."""
+"""What the user asks, made into batches of instances with targets and embeddings."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.data.data import BaseData
+from torch_geometric.explain import ModelConfig
+from torch_geometric.explain.config import ModelTaskLevel
 
-from gflowexplainer.errors import InstanceError
-from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_index, rows_of
+from gflowexplainer.errors import ConfigError, InstanceError
+from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_finite, check_index
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine, mix
+from gflowexplainer.observation import Observation, Observer
 from gflowexplainer.rewards.model import Predictor, observe
 from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import segment_ids, segment_sum
+from gflowexplainer.segments import segment_ids, segment_sum, slices
+from gflowexplainer.sparse_rows import SparseRows
+from gflowexplainer.user_graphs import UserGraph
 
-
-@dataclass(frozen=True)
-class UserGraph:
-    """One graph as the user handed it over.
-
-    Attributes:
-        x: Node features, shape ``[N, F]``.
-        edge_index: Edges, shape ``[2, E]``.
-        arguments: What else the model is called with on this graph.
-        nodes: Where its nodes lie in the graph that is shown, shape ``[N]``; ``None`` if that is this one.
-        edges: The same for its edges, shape ``[E]``.
-        shown: The graph that is shown, if it is another.
-    """
-
-    x: Tensor
-    edge_index: Tensor
-    arguments: dict[str, Any]
-    nodes: Tensor | None = None
-    edges: Tensor | None = None
-    shown: UserGraph | None = None
-
-    def detached(self) -> UserGraph:
-        """Cuts the tensors off from any gradient, which is none of ours to fill."""
-        free = {name: v.detach() if isinstance(v, Tensor) else v for name, v in self.arguments.items()}
-        return replace(self, x=self.x.detach(), arguments=free)
-
-    def split(self, batch: Tensor) -> list[UserGraph]:
-        """Takes a disjoint union of graphs apart; ``batch`` ``[N]`` names the graph of each node."""
-        if not isinstance(batch, Tensor) or batch.shape != (self.x.size(0),) or batch.dtype != torch.long:
-            got = f"{batch.dtype} of shape {tuple(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
-            raise InstanceError(f"'batch' must be an int64 tensor with one entry a node (got {got}).")
-        number = torch.unique(batch)
-        if number.numel() == 1:
-            return [self]
-        source, target = self.edge_index
-        if not torch.equal(batch[source], batch[target]):
-            raise InstanceError("'batch' says that an edge joins two graphs. Pass a disjoint union.")
-        parts = []
-        for graph in number:
-            nodes, edges = torch.nonzero(batch == graph).flatten(), torch.nonzero(batch[source] == graph).flatten()
-            place = torch.zeros_like(batch)
-            place[nodes] = torch.arange(nodes.numel(), device=batch.device)
-            arguments = {}
-            for name, value in self.arguments.items():
-                kind = self._rows(name)
-                if kind is None and isinstance(value, Tensor) and value.dim() and value.size(0) == number.numel():
-                    raise InstanceError(
-                        f"'{name}' seems to hold one row a graph, which is not supported. Pass it one row a node."
-                    )
-                arguments[name] = value if kind is None else value[nodes if kind == "node" else edges]
-            parts.append(
-                UserGraph(self.x[nodes], place[self.edge_index[:, edges]], arguments, nodes, edges, shown=self)
-            )
-        return parts
-
-    def _rows(self, name: str) -> str | None:
-        """Says whether an argument has one row a node, one an edge, or neither."""
-        return rows_of(name, self.arguments[name], self.x.size(0), self.edge_index.size(1))
-
-    def sorted_arguments(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tells the arguments with one row a node or an edge from those that are handed on unchanged."""
-        rows = {name: value for name, value in self.arguments.items() if self._rows(name) is not None}
-        return rows, {name: value for name, value in self.arguments.items() if name not in rows}
-
-
-def user_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module) -> UserGraph:
-    """Checks what cannot be explained at all, and that everything is where the model is."""
-    if isinstance(x, Mapping) or isinstance(edge_index, Mapping):
-        raise InstanceError("Heterogeneous graphs are not supported. Convert it with HeteroData.to_homogeneous().")
-    number = check_features(x)
-    check_edges(edge_index, number)
-    if "batch_size" in arguments and arguments["batch_size"] is not None:
-        raise InstanceError("'batch_size' cannot be passed: the model is asked about many subgraphs at once.")
-    if isinstance(model, nn.Module):
-        places = (tensor.device for tensor in (*model.parameters(), *model.buffers()))
-        device = next(places, x.device)
-        for name, value in {"x": x, "edge_index": edge_index, **arguments}.items():
-            if isinstance(value, Tensor) and value.device != device:
-                raise InstanceError(f"'{name}' is on {value.device}, but the model on {device}. Move one of them.")
-    return UserGraph(x, edge_index, dict(arguments))
-
-
-def graphs_of(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list[UserGraph]:
-    """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs."""
-    try:
-        graphs = [data] if isinstance(data, BaseData) else list(data)
-    except TypeError:
-        graphs = [data]
-    wrong = next((graph for graph in graphs if not isinstance(graph, Data)), None)
-    if wrong is not None:
-        raise InstanceError(
-            f"'data' must be a Data of PyG, or a list or dataset of them (got {type(wrong).__name__})."
-            + (" Convert it with HeteroData.to_homogeneous()." if type(wrong).__name__ == "HeteroData" else "")
-        )
-    found = []
-    for number, graph in enumerate(graphs):
-        if graph.x is None or graph.edge_index is None:
-            raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
-        own = {
-            name: graph[name]
-            for name in _parameters(model)
-            if name in graph and isinstance(graph[name], Tensor) and name not in ("batch", "batch_size")
-        }
-        found.append(user_graph(graph.x, graph.edge_index, own | arguments, model))
-    return found
-
-
-def _parameters(model: nn.Module) -> list[str]:
-    """Names what the model's ``forward`` takes after features and edges."""
-    parameters = list(inspect.signature(model.forward).parameters.values())[2:]
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-
-
-def without_batch(graph: UserGraph) -> list[UserGraph]:
-    """Takes a disjoint union apart as its argument ``batch`` says; the model is given a ``batch`` of our own."""
-    arguments = dict(graph.arguments)
-    batch = arguments.pop("batch", None)
-    bare = replace(graph, arguments=arguments)
-    if batch is None:
-        return [bare]
-    # What is shown is what the user passed, 'batch' included.
-    return [replace(part, shown=graph) for part in bare.split(batch)]
+BYTES_OF_AN_ENTRY = 128
+"""What rollouts keep of a node that they might add, about; not counting the network, which takes them in parts."""
 
 
 def check_one(index: Any, what: str) -> None:
@@ -161,6 +44,22 @@ def guess_level(data: Any, index: Any) -> str:
     return "node" if one and (index is not None or of_nodes) else "graph"
 
 
+def model_config_of(given: Any, known: ModelConfig | None, data: Any, index: Any) -> ModelConfig:
+    """Finds out what kind of model is explained: as said, else as known, else guessed from data and index."""
+    if given is not None:
+        try:
+            config = given if isinstance(given, ModelConfig) else ModelConfig(**given)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"'model_config' must be a ModelConfig of PyG or its arguments (got {given!r}: {error})."
+            ) from error
+    else:
+        config = known or ModelConfig("multiclass_classification", guess_level(data, index), "raw")
+    if config.task_level == ModelTaskLevel.edge:
+        raise ConfigError("Predictions of edges are not supported. Explain a node-level or graph-level model.")
+    return config
+
+
 @dataclass(frozen=True)
 class Question:
     """``I`` instances of a model's predictions, ready to be trained on or answered.
@@ -172,7 +71,8 @@ class Question:
         embedding: The model's embeddings at the nodes of the instances, shape ``[n, H]``.
         evidence: What the model predicts at the nodes of the instances, shape ``[n, C]``; ``None`` at graph level.
         graphs: The graph that each instance lies in.
-        shown: What the explanation of each repeats: ``prediction``, ``target`` and ``index``, as PyG has them.
+        shown: What the explanation of each repeats: ``prediction``, ``target`` and ``index``, as PyG has them. On a
+            large graph the first two are only known around the explained node.
     """
 
     predictor: Predictor
@@ -181,7 +81,31 @@ class Question:
     embedding: Tensor
     evidence: Tensor | None
     graphs: list[UserGraph]
-    shown: list[dict[str, Tensor]]
+    shown: list[dict[str, Tensor | SparseRows]]
+
+    def split(self, states: int, budget: int) -> Iterator[Question]:
+        """Takes the instances apart into batches on which so many ``states`` each fit into a budget in bytes.
+
+        The frontier of a state is counted as the whole instance.
+        """
+        instances, target = self.instances, self.target
+        parts = list(slices(instances.node_counts * (states * BYTES_OF_AN_ENTRY), budget))
+        if len(parts) == 1:
+            yield self
+            return
+        for part in parts:
+            which = torch.arange(part.start, part.stop, device=instances.device)
+            nodes = slice(int(instances.ptr[part.start]), int(instances.ptr[part.stop]))
+            label = None if target.label is None else target.label[which]
+            yield replace(
+                self,
+                instances=instances.select(which),
+                target=Target(target.prediction[which], label, target.scale[which]),
+                embedding=self.embedding[nodes],
+                evidence=None if self.evidence is None else self.evidence[nodes],
+                graphs=self.graphs[part],
+                shown=self.shown[part],
+            )
 
 
 class NodeQuestions:
@@ -192,47 +116,84 @@ class NodeQuestions:
         graph: The whole graph.
         index: The nodes; all if ``None``.
         target: Classes or values to hold instead of the predicted ones: one a node of the graph, or one each.
+        graph_index: The index of the graph, where it has been built already.
+        limit: Bound on the nodes of an instance.
     """
 
-    def __init__(self, predictor: Predictor, graph: UserGraph, index: Any, target: Any) -> None:
-        self.predictor, self.graph = predictor, graph
+    def __init__(
+        self,
+        predictor: Predictor,
+        graph: UserGraph,
+        index: Any,
+        target: Any,
+        *,
+        graph_index: GraphIndex | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.predictor, self.graph, self._limit = predictor, graph, limit
         given = graph.detached()
         number = check_features(given.x)
-        self._index = GraphIndex.build(given.edge_index, number)
-        every = torch.arange(number, device=given.x.device)
-        self.nodes = every if index is None else check_index(index, number, given.x.device)
-        self._output, self._embedding = observe(predictor.model, given.x, given.edge_index, given.arguments)
-        # The whole graph decides what was predicted.
-        self._whole = predictor.read(predictor.checked(self._output, number))
+        if graph_index is None:
+            graph_index = GraphIndex.build(given.edge_index, number)
+        graph_index.refuse_another(given.edge_index, number)
+        every = torch.arange(number, device=given.x.device) if index is None else None
+        self.nodes = check_index(index, number, given.x.device) if every is None else every
         self._given = _labels(predictor, target, self.nodes, number)
-        self._detached = given
+        self._detached, self._index = given, graph_index
+        self._observer = Observer(predictor, given.x, given.edge_index, given.arguments, graph_index, limit)
 
     def __len__(self) -> int:
         return self.nodes.numel()
 
     def question(self, which: slice) -> Question:
         """Cuts out the instances ``which``."""
-        nodes, graph = self.nodes[which], self._detached
+        nodes, graph, predictor = self.nodes[which], self._detached, self.predictor
         instances = Instances.around_nodes(
-            graph.x, graph.edge_index, nodes, self.predictor.num_hops, graph_index=self._index, **graph.arguments
+            graph.x,
+            graph.edge_index,
+            nodes,
+            predictor.num_hops,
+            graph_index=self._index,
+            limit=self._limit,
+            **graph.arguments,
         )
-        whole, regression = self._whole[nodes], self.predictor.mode == "regression"
-        everywhere = self._output if regression else self._whole.argmax(dim=1)
-        if self._given is None:
-            label = whole if regression else everywhere[nodes]
-            targets = [everywhere] * len(nodes)
-        else:
+        # What was predicted is what the model says with everything there, not on the instance alone.
+        seen = self._observer.at(instances)
+        evidence = predictor.read(seen.output)
+        whole = evidence[instances.center]
+        label = None
+        if self._given is not None:
             label = self._given[which]
             # The same node may be asked about with several targets: these are different instances.
             instances = _named(instances, combine(instances.graph, _row_hash(label)))
-            targets = [_with_row(everywhere, node, value) for node, value in zip(nodes, label, strict=True)]
-        target = Target.of(self.predictor, instances, label, prediction=whole)
-        shown = [
-            {"prediction": self._output, "target": target, "index": node.reshape(1)}
-            for node, target in zip(nodes, targets, strict=True)
-        ]
-        embedding, evidence = self._embedding[instances.node_id], self._whole[instances.node_id]
-        return Question(self.predictor, instances, target, embedding, evidence, [self.graph] * len(nodes), shown)
+        target = Target.of(predictor, instances, label, prediction=whole)
+        shown = self._shown(instances, seen, evidence, label)
+        return Question(predictor, instances, target, seen.embedding, evidence, [self.graph] * len(nodes), shown)
+
+    def _shown(
+        self, instances: Instances, seen: Observation, evidence: Tensor, label: Tensor | None
+    ) -> list[dict[str, Tensor | SparseRows]]:
+        """Puts together what PyG keeps of a prediction: of all nodes where all were asked, else of those around."""
+        regression, size = self.predictor.mode == "regression", self._detached.x.size(0)
+        everywhere, shown = self._observer.whole, []
+        held = seen.output if regression else evidence.argmax(dim=1)
+        if everywhere is not None:
+            prediction: Any = everywhere.output
+            targets = prediction if regression else self.predictor.read(prediction).argmax(dim=1)
+        ptr = instances.ptr.tolist()
+        for i, node in enumerate(instances.node_id[instances.center]):
+            if everywhere is None:
+                part = slice(ptr[i], ptr[i + 1])
+                place = instances.node_id[part]
+                prediction = SparseRows(seen.output[part], place, size, fill=torch.nan)
+                own = held[part]
+                if label is not None:
+                    own = _with_row(own, instances.center[i] - ptr[i], label[i])
+                target: Any = SparseRows(own, place, size, fill=torch.nan if regression else -1)
+            else:
+                target = targets if label is None else _with_row(targets, node, label[i])
+            shown.append({"prediction": prediction, "target": target, "index": node.reshape(1)})
+        return shown
 
 
 class GraphQuestions:
@@ -253,6 +214,7 @@ class GraphQuestions:
         self._graphs = [graphs[place] for place in places]
         for number, graph in zip(places, self._graphs, strict=True):
             check_edges(graph.edge_index, check_features(graph.x, f"graph {number}"), f"graph {number}")
+            check_finite(graph.x, where=f"graph {number}")
         device = self._graphs[0].x.device
         self._given = _labels(predictor, target, torch.tensor(places, device=device), len(graphs))
 

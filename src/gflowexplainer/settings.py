@@ -61,7 +61,7 @@ class Settings:
     max_nodes: int = 8
     min_nodes: int = 2
     reward: str = "consensus"
-    beta: float = 3.0
+    beta: float = 2.0
     relative_beta: bool = True
     num_contexts: int = 16
     keep_probability: float = 0.5

@@ -45,6 +45,20 @@ def test_a_table_and_the_path_of_the_report(workspace, invoke):
     assert {path.suffix for path in (run / "figures").iterdir()} == {".png", ".svg"}
 
 
+def test_what_was_left_out_is_told(workspace, invoke):
+    words = ("explain", *NODE, "--index", "3", *QUICK)
+    whole = invoke(*words, "--out", "whole")
+    assert "left out" not in whole.stdout
+    cut = invoke(*words, "--set", "max_graph_nodes=3", "--out", "cut")
+    assert cut.exit_code == 0, cut.output
+    number = json.loads((workspace / "cut" / "results.json").read_text())["instances"][0]["left_out"]
+    assert number > 0
+    said = f"At least {number} nodes of the computation graph were left out"
+    assert f"node 3: {said}" in cut.stdout
+    for file in ("results.md", "report.html"):
+        assert said in (workspace / "cut" / file).read_text()
+
+
 def test_stored_explanations_are_not_computed_again(workspace, invoke, monkeypatch):
     words = ("explain", *NODE, "--index", "3-5", "--no-report", "--out", "run", *QUICK[:-1])
     first = invoke(*words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from gflowexplainer.datasets.ground_truth import own_motif
 from gflowexplainer.errors import ConfigError, InstanceError, one_of
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.explanation import SubgraphExplanation
+from gflowexplainer.graph_index import GraphIndex
 from gflowexplainer.persistence import checksum, fingerprint
 from gflowexplainer.questions import guess_level
 from gflowexplainer.settings import PRESETS
@@ -63,6 +65,13 @@ class Asked:
     def data(self) -> Data | list[Data]:
         """The graphs as the explainer takes them."""
         return self.graphs[0] if self.level == "node" else self.graphs
+
+    @cached_property
+    def graph_index(self) -> GraphIndex | None:
+        """The index of the one graph whose nodes are explained, built once; ``None`` at graph level."""
+        if self.level == "graph":
+            return None
+        return GraphIndex.build(self.graphs[0].edge_index, self.graphs[0].x.size(0))
 
     def name(self, place: int) -> str:
         """What to call an instance."""

@@ -94,7 +94,7 @@ def explain(
     """
     with one_line_errors(resumable=True):
         from gflowexplainer.cli.asking import ask
-        from gflowexplainer.cli.results import summary, table
+        from gflowexplainer.cli.results import bound_notes, summary, table
         from gflowexplainer.evaluation.record import dumps
 
         tell = teller(quiet)
@@ -112,7 +112,8 @@ def explain(
         cases = [run.case(asked.name(place)) for place in asked.index]
         results = summary(run, cases)
         shown = table(cases)
-        run.write_results(results, [shown])
+        notes = bound_notes(cases)
+        run.write_results(results, [shown], notes)
         if figures:
             from gflowexplainer.report import write_figures
 
@@ -124,6 +125,8 @@ def explain(
             typer.echo(dumps(results, indent=1))
         else:
             print_table(shown)
+            for note in notes:
+                typer.echo(note)
             typer.echo(f"Report: {run.folder / 'report.html'}" if report else f"Run: {run.folder}")
 
 
@@ -173,7 +176,13 @@ def _explain(algorithm: GFlowExplainer, asked: Asked, run: Run, certificate: boo
         for begin in range(0, len(missing), at_once):
             places = missing[begin : begin + at_once]
             found = algorithm.explain(
-                asked.model, asked.data, places, target=asked.target, progress=False, model_config=asked.config
+                asked.model,
+                asked.data,
+                places,
+                target=asked.target,
+                progress=False,
+                model_config=asked.config,
+                graph_index=asked.graph_index,
             )
             for place, explanation in zip(places, found, strict=True):
                 if certificate:

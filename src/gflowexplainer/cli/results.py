@@ -38,10 +38,16 @@ def _entry(case: Case) -> dict[str, Any]:
         "num_subgraphs": len(explanation.subgraphs),
         "num_samples": explanation.num_samples,
         "effective_sample_size": explanation.effective_sample_size,
+        "left_out": explanation.left_out,
         "weighting": explanation.weighting,
         "nodes": {str(node): float(probability[node]) for node in order},
         "certificate": certificate.to_dict() if certificate.distance is not None else None,
     }
+
+
+def bound_notes(cases: Sequence[Case]) -> list[str]:
+    """Says of each instance whose computation graph was too large what was left out of it."""
+    return [f"{case.name}: {case.explanation.bound_note}" for case in cases if case.explanation.left_out]
 
 
 def table(cases: Sequence[Case], title: str = "Explanations") -> Table:

@@ -90,7 +90,7 @@ def _case_figure(case: Case) -> Figure:
     figure = Figure(figsize=(width * columns + 1.0, (height + 0.45) * rows + 0.4), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax, name in zip(axes, names, strict=False):
-        {"sentence": _paint_sentence, "molecule": _paint_molecule, "graph": _paint_graph}[scene.kind](ax, scene, name)
+        {"sentence": paint_sentence, "molecule": paint_molecule, "graph": _paint_graph}[scene.kind](ax, scene, name)
         ax.set_title(_title(case) if name is None else name, fontsize=10, parse_math=False)
     for ax in axes[len(names) :]:
         ax.set_axis_off()
@@ -139,7 +139,7 @@ def _paint_graph(ax: Axes, scene: Scene, other: str | None) -> None:
     ax.margins(0.12)
 
 
-def _paint_molecule(ax: Axes, scene: Scene, other: str | None) -> None:
+def paint_molecule(ax: Axes, scene: Scene, other: str | None) -> None:
     """Draws atoms and bonds as chemists do, on discs and bands coloured by probability."""
     from matplotlib.collections import LineCollection
 
@@ -206,7 +206,7 @@ def _lines_of_words(scene: Scene) -> list[tuple[float, int, float, str]]:
     return words
 
 
-def _paint_sentence(ax: Axes, scene: Scene, other: str | None) -> None:
+def paint_sentence(ax: Axes, scene: Scene, other: str | None) -> None:
     """Sets words in lines, each on a background of its probability; dashes underline the ground truth."""
     from matplotlib.patches import Rectangle
 

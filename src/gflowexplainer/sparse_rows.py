@@ -1,0 +1,91 @@
+"""Fields of an explanation that are known at a few rows of a large graph, and only written out when they are asked for.
+
+A mask over a graph of ten million edges is a long row of zeros. Until someone looks at it, it is kept as the few values
+that are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """A tensor ``[size, ...]`` that is ``fill`` everywhere but at some rows.
+
+    Attributes:
+        values: These rows, shape ``[k, ...]``.
+        place: Where they are, shape ``[k]``.
+        size: Number of all rows.
+        fill: What is in the others.
+    """
+
+    values: Tensor
+    place: Tensor
+    size: int
+    fill: float = 0.0
+
+    def dense(self) -> Tensor:
+        """Writes the tensor out."""
+        whole = self.values.new_full((self.size, *self.values.shape[1:]), self.fill)
+        whole[self.place] = self.values
+        return whole
+
+    def row(self, place: int) -> Tensor:
+        """Gives one row."""
+        found = torch.nonzero(self.place == place).flatten()
+        return self.values[found[-1]] if found.numel() else self.values.new_full(self.values.shape[1:], self.fill)
+
+
+class Fields(dict[str, Any]):
+    """A dictionary that writes :class:`SparseRows` out when they are looked at, and keeps what it wrote."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if isinstance(value, SparseRows):
+            value = value.dense()
+            self[name] = value
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """See :class:`dict`."""
+        return self[name] if name in self else default  # noqa: SIM401
+
+    def values(self) -> Any:
+        """See :class:`dict`; writes everything out."""
+        return {name: self[name] for name in self}.values()
+
+    def items(self) -> Any:
+        """See :class:`dict`; writes everything out."""
+        return {name: self[name] for name in self}.items()
+
+    def raw(self) -> dict[str, Any]:
+        """Gives the fields as they are kept."""
+        return dict(super().items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Fields, (self.raw(),)
+
+
+def pack(fields: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
+    """Takes the sparse ones among ``fields`` apart into tensors and plain values, for a file."""
+    tensors: dict[str, Tensor] = {}
+    plain = {}
+    for name, value in fields.items():
+        if isinstance(value, SparseRows):
+            tensors |= {f"{name}/values": value.values.detach().clone(), f"{name}/place": value.place.clone()}
+            plain[name] = {"size": value.size, "fill": str(value.fill)}  # JSON knows no NaN
+    return tensors, plain
+
+
+def unpack(tensors: dict[str, Tensor], plain: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Puts what :func:`pack` took apart together again, beside the other ``tensors``."""
+    rest: dict[str, Any] = dict(tensors)
+    for name, value in plain.items():
+        parts = rest.pop(f"{name}/values"), rest.pop(f"{name}/place")
+        rest[name] = SparseRows(*parts, int(value["size"]), float(value["fill"]))
+    return rest
