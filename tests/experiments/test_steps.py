@@ -98,3 +98,20 @@ def test_failed_cells_of_a_contest_are_told(tmp_path):
     contest = Contest("none", Problem("triangle", "toy", load), [Contestant.named("random")], [0])
     (line,) = contest.finish(tmp_path, quiet).failures
     assert "no disk" in line
+
+
+def test_experiments_share_cells_in_a_folder_beside_theirs(tmp_path, counting, triangle, count_neighbors):
+    calls, compute = counting
+    step = Measurement("a step", {}, compute, beside="common")
+    step.finish(tmp_path / "one", quiet)
+    assert step.finish(tmp_path / "two", quiet).how == "stored"
+    assert (len(calls), step.path(tmp_path / "one").parent) == (1, tmp_path / "common" / "cells")
+    problem = Problem("triangle", "toy", lambda: Loaded(count_neighbors, triangle, triangle.index))
+    settings = ProtocolSettings(metrics=MetricSettings(num_contexts=0))
+    contest = Contest("one", problem, [Contestant.named("distance")], [0], settings, beside="scores")
+    contest.finish(tmp_path / "one", quiet)
+    lines = []
+    contest.finish(tmp_path / "two", lines.append)
+    assert all("stored" in line for line in lines)
+    assert len(list((tmp_path / "scores" / "cells").iterdir())) == 1
+    assert not (tmp_path / "one").exists()

@@ -81,7 +81,10 @@ def search(
         found.append(level.subgraphs)
         weights.append(value + passing if measure == "growth" else value)
         best = _best(value, level.instance, len(instances), width)
-        level, passing = level.select(best), passing[best]
+        # What the beam leaves out must not make larger subgraphs count less: those kept stand for all of their size.
+        left = segment_logsumexp(passing[best], level.instance[best], len(instances))
+        whole = segment_logsumexp(passing, level.instance, len(instances))
+        level, passing = level.select(best), (passing - (left - whole)[level.instance])[best]
     return Subgraphs.cat(found), torch.cat(weights)
 
 

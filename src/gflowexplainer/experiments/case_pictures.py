@@ -58,7 +58,7 @@ def _paint(ax: Axes, case: Mapping[str, Any], name: str, place: np.ndarray, titl
         (~inside & own, {"colors": "#2a8f5b", "linewidths": 1.2, "linestyles": "--"}),
         (inside, {"colors": "#1f2933", "linewidths": 2.2}),
     ):
-        ax.add_collection(LineCollection(list(place[ends[mask]]), zorder=1, **style))  # type: ignore[arg-type]
+        ax.add_collection(LineCollection(list(place[ends[mask]]), zorder=1, **style))
     center = np.zeros(len(chosen), dtype=bool)
     if case["center"] is not None:
         center[case["center"]] = True
@@ -71,21 +71,22 @@ def _paint(ax: Axes, case: Mapping[str, Any], name: str, place: np.ndarray, titl
     ax.margins(0.12)
 
 
-def draw_molecules(cases: Sequence[Mapping[str, Any]], names: tuple[str, str]) -> Figure:
-    """Draws one row a molecule: ours, and the other's edges; dashes mark the ground truth."""
+def draw_molecules(cases: Sequence[Mapping[str, Any]], other: str) -> Figure:
+    """Draws one row a molecule: subgraphs of ours, and the other's edges; dashes mark the ground truth."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     from gflowexplainer.picture import colour
     from gflowexplainer.report.figures import paint_molecule
 
-    figure = Figure(figsize=(9.0, 3.6 * len(cases) + 0.5), layout="constrained")
-    axes = figure.subplots(len(cases), 2, squeeze=False)
+    names = [*cases[0]["nodes"], other]
+    figure = Figure(figsize=(4.0 * len(names), 3.4 * len(cases) + 0.5), layout="constrained")
+    axes = figure.subplots(len(cases), len(names), squeeze=False)
     for row, case in zip(axes, cases, strict=True):
-        scene = _molecule(case, names[1])
         for ax, name in zip(row, names, strict=True):
-            paint_molecule(ax, scene, None if name == names[0] else name)
-            ax.set_title(f"{case['group']}, molecule {case['index']}: {name}", fontsize=10)
+            scene = _molecule(case, name if name != other else names[0], other)
+            paint_molecule(ax, scene, other if name == other else None)
+            ax.set_title(f"{case['group']}, molecule {case['index']}\n{name}", fontsize=10)
     entries = [
         Line2D([], [], color=colour(1.0), linewidth=8, label="chosen"),
         Line2D([], [], color=TRUTH, linestyle=(0, (3, 1.5)), linewidth=1.6, label="ground truth"),
@@ -94,7 +95,7 @@ def draw_molecules(cases: Sequence[Mapping[str, Any]], names: tuple[str, str]) -
     return figure
 
 
-def _molecule(case: Mapping[str, Any], other: str) -> Scene:
+def _molecule(case: Mapping[str, Any], name: str, other: str) -> Scene:
     import torch
 
     from gflowexplainer.report.molecules import read_molecule, smiles_of
@@ -103,7 +104,7 @@ def _molecule(case: Mapping[str, Any], other: str) -> Scene:
     ends = np.array(case["edges"], dtype=int).reshape(-1, 2)
     symbols, count = list(case["symbols"]), len(case["symbols"])
     read = read_molecule(smiles_of(symbols, torch.from_numpy(ends.T.copy()), case["orders"]), count)
-    chosen = np.array(case["nodes"], dtype=float)
+    chosen = np.array(case["nodes"][name], dtype=float)
     plain = isinstance(read, str)
     return Scene(
         kind="molecule",

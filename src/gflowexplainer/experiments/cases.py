@@ -31,7 +31,8 @@ def motif_cases(problem: Problem, rg: Mapping[str, Any], ours: Mapping[str, Any]
 
     Returns:
         ``"shown"``: the instance in the middle (of graphs, one whose motif is a ring); ``"scores"``: for each explainer
-        the mean number of ``"nodes"``, share ``"inside"`` the motif, and share of the motif that is ``"found"``.
+        the mean number of ``"nodes"``, share ``"inside"`` the motif, share of the motif that is ``"found"``, and
+        ``"overlap"``, the nodes in both over those in either.
     """
     loaded = problem.load()
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
@@ -104,5 +105,6 @@ def _score(instances: Instances, mask: Tensor, motif: Tensor) -> dict[str, float
         "nodes": float(chosen.double().mean()),
         "inside": float((both / chosen.clamp(min=1)).double()[known].mean()),
         "found": float((both / size.clamp(min=1)).double()[known].mean()),
+        "overlap": float((both / (chosen + size - both).clamp(min=1)).double()[known].mean()),
         "connected": float(is_connected(instances, mask).double().mean()),
     }

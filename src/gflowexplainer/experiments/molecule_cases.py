@@ -19,7 +19,9 @@ from gflowexplainer.evaluation.undirected import UndirectedEdges
 from gflowexplainer.experiments.cases import OURS, most_probable
 from gflowexplainer.instances import Instances
 
-PG = "PGExplainer"
+PG, LARGER = "PGExplainer", "GFlowExplainer, 8 to 10 atoms"
+ATOMS_AT_LEAST = {"min_nodes": 8, "max_nodes": 10}
+"""Size of explanations with room for a ring, as the paper shows them."""
 GROUPS = {"NO2": "O", "NH2": "H"}
 """Groups of a mutagenic molecule by the element that hangs on the nitrogen twice."""
 LARGEST = 32
@@ -27,7 +29,7 @@ LARGEST = 32
 
 
 def molecule_cases(problem: Problem, ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Explains molecules by ours, and by as many best edges of PGExplainer as ours holds.
+    """Explains molecules by ours, of any size and of some size, and by as many best edges of PGExplainer as the latter.
 
     Returns:
         ``"shown"``: the first molecule with a carbon ring and an NO2 group, and the first with one and an NH2 group;
@@ -39,9 +41,9 @@ def molecule_cases(problem: Problem, ours: Mapping[str, Any]) -> dict[str, Any]:
     instances = subject.instances
     truth = GroundTruth.of(loaded.benchmark, instances)
     assert truth is not None
-    chosen = most_probable(loaded, subject, ours)
     edges = UndirectedEdges.of(instances)
-    inside = chosen[edges.ends].all(dim=0)
+    chosen, larger = (most_probable(loaded, subject, {**ours, **sizes}) for sizes in ({}, ATOMS_AT_LEAST))
+    small, inside = (nodes[edges.ends].all(dim=0) for nodes in (chosen, larger))
     peer = create("pgexplainer")
     peer.fit(subject, 0)
     best = first_edges(edges, edges.merge(peer.explain(subject, 0).edge), inside, len(instances))
@@ -49,7 +51,7 @@ def molecule_cases(problem: Problem, ours: Mapping[str, Any]) -> dict[str, Any]:
     touched[edges.ends[:, best].flatten()] = True
     ring = carbon_rings(instances, edges)
     scores = {}
-    for name, kept, nodes in ((OURS, inside, chosen), (PG, best, touched)):
+    for name, kept, nodes in ((OURS, small, chosen), (LARGER, inside, larger), (PG, best, touched)):
         size, motif = counts_of(instances, truth.node), counts_of(instances, nodes & truth.node)
         scores[name] = {
             "pieces": float(pieces(instances, edges, kept, nodes).double().mean()),
@@ -58,7 +60,7 @@ def molecule_cases(problem: Problem, ours: Mapping[str, Any]) -> dict[str, Any]:
             "ring": float((counts_of(instances, nodes & ring) > 0).double().mean()),
         }
     shown = [
-        _molecule(loaded, subject, place, edges, chosen, best, edges.merge(truth.own)) | {"group": group}
+        _molecule(loaded, subject, place, edges, (chosen, larger), best, edges.merge(truth.own)) | {"group": group}
         for group, place in _with_groups(loaded, subject, ring, truth.node).items()
     ]
     return {"shown": shown, "scores": scores, "instances": len(subject)}
@@ -118,7 +120,7 @@ def _molecule(
     subject: Subject,
     place: int,
     edges: UndirectedEdges,
-    chosen: Tensor,
+    chosen: tuple[Tensor, Tensor],
     best: Tensor,
     truth: Tensor,
 ) -> dict[str, Any]:
@@ -135,6 +137,6 @@ def _molecule(
         "edges": [[i, j] for i, j in ends],
         "orders": [orders[i, j] for i, j in ends],
         "truth": truth[own].tolist(),
-        "nodes": chosen[begin:end].tolist(),
+        "nodes": {name: nodes[begin:end].tolist() for name, nodes in zip((OURS, LARGER), chosen, strict=True)},
         "best": best[own].tolist(),
     }

@@ -14,7 +14,7 @@ from gflowexplainer.models import train
 SENTENCES = (69041, 69042)
 """Ids of the two sentences of the paper's figure."""
 PRINTED_ACCURACY = 0.887
-WORDS = {"min_nodes": 8, "max_nodes": 10}
+WORDS: dict[str, Any] = {"min_nodes": 8, "max_nodes": 10}
 """Length of an explanation, about that of the paper's."""
 
 

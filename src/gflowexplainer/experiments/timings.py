@@ -49,7 +49,7 @@ class Lengths:
     Attributes:
         alone: Instances that are explained one at a time.
         epochs: Epochs between two fits whose difference is timed; four times as many of our default, whose are short.
-        repeats: How often everything is timed; the least counts, which other work on the machine disturbed least.
+        repeats: How often explaining is timed; the least counts, which other work on the machine disturbed least.
         threads: Threads on a CPU.
         short: Whether everything that is learned is learned for a moment only.
     """
@@ -116,12 +116,12 @@ def _timed(name: str, subject: Subject, lengths: Lengths, clock: _Clock) -> dict
     if learning is None:
         explainer = create(name, **({"epochs": 20} if lengths.short and "explainer" in name else {}))
         explainer.fit(subject, 0)  # once without the clock: first calls of a kernel are slow
-        preparation = clock.seconds(lambda: explainer.fit(subject, 0))
+        preparation = clock.once(lambda: explainer.fit(subject, 0))
         fitting: dict[str, Any] = {"preparation": preparation, "epoch": None, "fit": preparation}
     else:
         brief, explainer = (create(name, **learning.settings, epochs=e) for e in (learning.first, learning.last))
-        short = clock.seconds(lambda: brief.fit(subject, 0))
-        long = clock.seconds(lambda: explainer.fit(subject, 0))
+        short = clock.once(lambda: brief.fit(subject, 0))
+        long = clock.once(lambda: explainer.fit(subject, 0))
         epoch = max(long - short, 0.0) / (learning.last - learning.first)
         preparation = max(short - learning.first * epoch, 0.0)
         fitting = {"preparation": preparation, "epoch": epoch, "fit": preparation + learning.usual * epoch}
@@ -175,9 +175,10 @@ class _Clock:
 
     def seconds(self, work: Callable[[], Any]) -> float:
         """Times a call several times and gives the least."""
-        return min(self._once(work) for _ in range(self.repeats))
+        return min(self.once(work) for _ in range(self.repeats))
 
-    def _once(self, work: Callable[[], Any]) -> float:
+    def once(self, work: Callable[[], Any]) -> float:
+        """Times a call."""
         began = self._now()
         work()
         return self._now() - began
