@@ -27,7 +27,7 @@ from gflowexplainer.evaluation.undirected import UndirectedEdges
 from gflowexplainer.models import load_published, train
 from gflowexplainer.persistence import write_bytes
 
-PLAIN = {"relative_beta": False, "min_nodes": 1, "max_nodes": 7}
+PLAIN = {"relative_beta": False, "min_nodes": 1, "max_nodes": 7, "measure": "uniform"}
 REWARDS: dict[str, dict[str, Any]] = {
     "class probability of the ends (no reward)": {},
     "paper, beta 1": {"reward": "prediction", "beta": 1.0, **PLAIN},
@@ -39,9 +39,11 @@ REWARDS: dict[str, dict[str, Any]] = {
     "context, alpha .7": {"preset": "context", "keep_probability": 0.7},
     "consensus, K 6": {"max_nodes": 6},
     "consensus, K 8 (default)": {},
-    "consensus, K 8, beta 1.5": {"beta": 1.5},
-    "consensus, K 8, beta 6": {"beta": 6.0},
+    "consensus, K 8, beta 1": {"beta": 1.0},
+    "consensus, K 8, beta 4": {"beta": 4.0},
     "consensus, K 8, alpha .7": {"keep_probability": 0.7},
+    "consensus, K 8, each subgraph alike, beta 2": {"measure": "uniform"},
+    "consensus, K 8, each subgraph alike, beta 4": {"measure": "uniform", "beta": 4.0},
 }
 FLOOR = next(iter(REWARDS))
 PROBLEMS: dict[str, dict[str, Any]] = {
