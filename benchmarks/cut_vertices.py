@@ -32,7 +32,7 @@ from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
 from gflowexplainer.flow.sampling import Rollouts, grow_uniformly, roll_out
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
-from gflowexplainer.noise import combine
+from gflowexplainer.noise import uniform
 from gflowexplainer.subgraphs import inner_neighbors
 
 FAMILIES = ("sparse", "dense", "tree", "clique with tails")
@@ -240,7 +240,8 @@ def replay_states(instances: Instances, rollouts: int, width: int, first: int) -
     instance = torch.arange(len(instances)).repeat_interleave(rollouts)
 
     def advance(states: States, step: int) -> tuple[States, float]:
-        chosen = grow_uniformly(states, combine(step, torch.arange(len(states))))
+        every = torch.arange(len(states))
+        chosen = grow_uniformly(states, every, uniform(step, every)[:, None]).entry
         began = time.thread_time()
         return states.step(chosen), time.thread_time() - began
 

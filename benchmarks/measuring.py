@@ -21,13 +21,14 @@ import gflowexplainer
 from gflowexplainer.persistence import write_bytes
 
 Name = TypeVar("Name", bound=Hashable)
+FULL, FAST = Path("results/bench"), Path("runs/bench-fast")
+"""Where results go; quick runs go elsewhere, so that they never replace full ones."""
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "networkx", "rustworkx")
 
 
 def results_folder(name: str, fast: bool) -> Path:
-    """Names the folder of a benchmark's results; quick runs go elsewhere, so that they never replace full ones."""
-    base = Path("runs/bench-fast") if fast else Path("results/bench")
-    return base / name
+    """Names the folder of a benchmark's results."""
+    return (FAST if fast else FULL) / name
 
 
 def environment() -> dict[str, Any]:
@@ -65,20 +66,22 @@ def interleaved(
     contestants: Mapping[Name, Callable[[], object]],
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
+    warm: bool = False,
 ) -> dict[Name, list[float]]:
     """Times every contestant once a round, so that whatever slows the machine down slows all of them.
 
     Args:
         contestants: What to time. A contestant that returns a float has measured itself, and that counts instead.
-        repeats: Number of rounds, after one that does not count.
+        repeats: Number of rounds that count; one goes before them that does not.
         clock: :func:`time.thread_time` where all contestants keep to one thread: it does not count the time that
             the machine spends on other things.
+        warm: Whether everything has run before, so that the first round counts too.
 
     Returns:
         Seconds of each round, for each contestant.
     """
     seconds: dict[Name, list[float]] = {name: [] for name in contestants}
-    for number in range(repeats + 1):
+    for number in range(1 if warm else 0, repeats + 1):
         for name, run in contestants.items():
             began = clock()
             answer = run()

@@ -2,6 +2,7 @@ import copy
 
 import pytest
 import torch
+from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import GCNConv
 
@@ -150,3 +151,25 @@ def test_messages_of_a_layer_with_own_self_loops_are_put_in_order(graph_subject)
     layer.add_self_loops = False
     rows = torch.arange(source.numel())
     assert torch.equal(at_edges(rows, graphs, layer), rows)
+
+
+@pytest.mark.parametrize("name", ["gnnexplainer", "pgexplainer"])
+def test_what_pyg_left_in_the_layers_changes_nothing(name, node_subject, random_nodes):
+    def scores():
+        explainer = create(name, epochs=5)
+        explainer.fit(node_subject, 0)
+        return explainer.explain(node_subject, 0).edge
+
+    expected = scores()
+    explainer = Explainer(
+        node_subject.predictor.model,
+        GNNExplainer(epochs=2),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+    )
+    explainer(random_nodes.x, random_nodes.edge_index, index=0)
+    left = [set(layer._parameters) for layer in node_subject.predictor.model.modules()]
+    assert any("_edge_mask" in names for names in left)
+    assert torch.equal(scores(), expected)
+    assert [set(layer._parameters) for layer in node_subject.predictor.model.modules()] == left

@@ -65,6 +65,8 @@ def differentiable(predictor: Predictor) -> Iterator[nn.Module]:
 def _same_layer(layer: MessagePassing) -> Iterator[None]:
     """Restores all attributes of a layer, also those that a mask leaves behind."""
     explain, attributes, parameters = layer.explain, dict(vars(layer)), dict(layer._parameters)
+    # PyG's GNNExplainer leaves the name of a parameter, after which no gradient reaches a mask that is set.
+    layer._parameters.pop("_edge_mask", None)
     try:
         yield
     finally:
