@@ -134,7 +134,7 @@ def test_default_is_the_consensus_reward() -> None:
     assert Settings.preset() == Settings()
     settings = Settings()
     assert (settings.reward, settings.removal, settings.objective) == ("consensus", "auto", "log_partition_variance")
-    assert (settings.beta, settings.relative_beta) == (3.0, True)
+    assert (settings.beta, settings.relative_beta) == (2.0, True)
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:
