@@ -69,6 +69,7 @@ _SUITE: dict[str, dict[str, Part]] = {
         ELSEWHERE: Part(seeds=3),
     },
     "rg-explainer": _FIVE,
+    "rg-explainer-no-pretraining": _THREE,
     "beam": _THREE,
     "exact": {
         **{name: Part(left_out=_TOO_MANY) for name in ("ba-shapes", "ba-community", "mutagenicity")},
