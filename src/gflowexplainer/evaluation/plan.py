@@ -60,7 +60,7 @@ _SUITE: dict[str, dict[str, Part]] = {
     "gflow-tb": _TWO,
     "gflow-ctb": _TWO,
     "gflow-paper": {"mutagenicity": Part(seeds=2, every=10), ELSEWHERE: Part(seeds=2)},
-    "graphmask": {"mutagenicity": Part(every=10), ELSEWHERE: Part(every=5)},
+    "graphmask": {"mutagenicity": Part(seeds=3, every=10), ELSEWHERE: Part(seeds=3, every=5)},
     "subgraphx": {
         "ba-shapes": Part(seeds=2, every=12, settings=_SHORT),
         "ba-community": Part(seeds=2, every=12, settings=_SHORT),
