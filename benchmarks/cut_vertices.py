@@ -81,7 +81,7 @@ def grow(instances: Instances, rollouts: int, width: int) -> tuple[Rollouts, Ten
     """
     instance = torch.arange(len(instances)).repeat_interleave(rollouts)
     grown = roll_out(instances, instance, None, width, grow_uniformly, ordered=True)
-    adjacent, _ = inner_neighbors(instances, grown.subgraphs)
+    adjacent = inner_neighbors(instances, grown.subgraphs)
     return grown, adjacent
 
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.graph_index import GraphIndex
 from gflowexplainer.instances import Instances
-from gflowexplainer.neighborhoods import DAMPING, edges_between, reach, surround
+from gflowexplainer.neighborhoods import DAMPING, reach, surround
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.testing import NodeModel, random_graph, star
 
@@ -119,13 +119,14 @@ def test_batches_too_large_for_memory_are_cut_in_parts(monkeypatch):
     index, start = GraphIndex.build(edge_index, 80), torch.arange(20) * 80 + torch.arange(20)
     whole = reach(index, start, 2, 9)
     around = surround(index, whole, 5)
-    ends = edges_between(index, around.key, whole.key)
     monkeypatch.setattr("gflowexplainer.neighborhoods._ENTRIES_AT_ONCE", 1)
     again = reach(index, start, 2, 9)
     for name in ("key", "relevance", "dropped"):
         assert torch.equal(getattr(whole, name), getattr(again, name))
-    assert torch.equal(surround(index, again, 5).key, around.key)
-    assert all(map(torch.equal, edges_between(index, around.key, whole.key), ends))
+    parts = surround(index, again, 5)
+    assert torch.equal(parts.reach.key, around.reach.key)
+    for name in ("inside", "edge_index", "edge_id"):
+        assert torch.equal(getattr(parts, name), getattr(around, name))
 
 
 def test_what_was_left_out_is_part_of_the_explanation(tmp_path):
@@ -185,9 +186,9 @@ def test_edges_of_nothing():
     index = GraphIndex.build(torch.empty(2, 0, dtype=torch.long), 4)
     found = reach(index, torch.tensor([2]), 3, 2)
     assert found.key.tolist() == [2]
-    assert surround(index, found, 2).key.tolist() == [2]
-    ends, ids = edges_between(index, found.key, found.key)
-    assert (ends.shape, ids.shape) == ((2, 0), (0,))
+    around = surround(index, found, 2)
+    assert around.reach.key.tolist() == [2]
+    assert (around.edge_index.shape, around.edge_id.shape) == ((2, 0), (0,))
     assert Instances.around_nodes(torch.ones(4, 1), torch.empty(2, 0).long(), 1, 2, limit=1).node_id.tolist() == [1]
 
 

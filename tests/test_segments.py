@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gflowexplainer.segments import (
-    find_sorted,
-    first_of_each,
     pointers,
     ranges,
     segment_argmax,
@@ -19,6 +17,7 @@ from gflowexplainer.segments import (
     segment_max,
     segment_sum,
 )
+from gflowexplainer.sorting import find_sorted, first_of_each
 
 NUM_SEGMENTS = 4
 lengths = st.lists(st.integers(0, 4), max_size=6)

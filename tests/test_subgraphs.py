@@ -14,6 +14,7 @@ from gflowexplainer.subgraphs import (
     TOO_SMALL,
     Subgraphs,
     edge_values,
+    inner_edges,
     inner_neighbors,
     marginals,
     size_penalty,
@@ -63,13 +64,15 @@ def member_sets(subgraphs: Subgraphs) -> list[set[int]]:
 @given(batches())
 def test_inner_neighbors_are_the_induced_edges(batch: tuple[Instances, Subgraphs]) -> None:
     instances, subgraphs = batch
-    adjacent, position = inner_neighbors(instances, subgraphs)
+    adjacent, inner = inner_neighbors(instances, subgraphs), inner_edges(instances, subgraphs)
     graph = simple_graph(instances)
     for row, members in enumerate(subgraphs.members.tolist()):
         wanted = [[u >= 0 and v >= 0 and graph.has_edge(u, v) for v in members] for u in members]
         assert adjacent[row].tolist() == wanted
-        for i, j in torch.nonzero(adjacent[row]).tolist():
-            entry = int(position[row, i, j])
+        pairs = [(i, j) for i, j in torch.nonzero(adjacent[row]).tolist() if i < j]
+        own = inner.subgraph == row
+        assert list(zip(inner.one[own].tolist(), inner.other[own].tolist(), strict=True)) == pairs
+        for (i, j), entry in zip(pairs, inner.entry[own].tolist(), strict=True):
             assert instances.neighbor[entry] == members[j]
             assert instances.neighbor_ptr[members[i]] <= entry < instances.neighbor_ptr[members[i] + 1]
 

@@ -20,7 +20,7 @@ from gflowexplainer.flow.exact import (
 )
 from gflowexplainer.persistence import fingerprint
 from gflowexplainer.readings import Reading
-from gflowexplainer.segments import find_sorted
+from gflowexplainer.sorting import find_sorted
 from gflowexplainer.subgraphs import subgraph_keys
 from gflowexplainer.training import Trainer
 

@@ -168,17 +168,6 @@ def check_edges(edge_index: Tensor, num_nodes: int, where: str = "the graph") ->
         )
 
 
-def rows_of(name: str, value: object, num_nodes: int, num_edges: int) -> str | None:
-    """Says whether an argument of the model has one row a ``"node"``, one an ``"edge"``, or neither (``None``).
-
-    Where a graph has as many nodes as edges, a name that begins with "edge" decides.
-    """
-    rows = value.size(0) if isinstance(value, Tensor) and value.dim() > 0 else -1
-    if rows == num_edges and (name.startswith("edge") or rows != num_nodes):
-        return "edge"
-    return "node" if rows == num_nodes else None
-
-
 def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: torch.device) -> Tensor:
     """Turns ids into a tensor ``[I]``, or says which one does not exist."""
     try:

@@ -17,7 +17,7 @@ whatever sends an edge to them; with these the model answers exactly as on the w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,11 +26,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gflowexplainer.arguments import join_arguments, slice_arguments
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_finite, check_index, rows_of
-from gflowexplainer.neighborhoods import Reach, edges_between, reach, surround
+from gflowexplainer.graph_index import GraphIndex, check_edges, check_features, check_finite, check_index
+from gflowexplainer.neighborhoods import Reach, reach, surround
 from gflowexplainer.noise import combine
-from gflowexplainer.segments import find_sorted, pointers, ranges, segment_ids
+from gflowexplainer.segments import pointers, ranges, segment_ids
+from gflowexplainer.sorting import find_sorted, unique
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Instances:
         node_arguments: Further arguments of the model with one row a node.
         edge_arguments: Further arguments of the model with one row an edge.
         shared_arguments: Arguments that are handed to the model unchanged.
-        surroundings: The instances and, around each, the nodes that send an edge into it; ``None`` where there are
-            none, and at graph level.
+        surroundings: The instances and, around each, the nodes that send an edge into it, for the model alone, so
+            without ``neighbor``; ``None`` where there are none, and at graph level.
         place_outside: Position of each node in ``surroundings``, shape ``[n]``.
         left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
             number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
@@ -115,12 +117,13 @@ class Instances:
             raise InstanceError(f"'num_hops' must not be negative (got {num_hops}).")
         count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
         inner = reach(graph_index, start, num_hops, limit)
-        outer = surround(graph_index, inner, limit)
+        wider = surround(graph_index, inner, limit)
+        # Every edge that ends inside; those of the instances themselves begin there too.
+        outer, ends, edges = wider.reach, wider.edge_index, wider.edge_id
 
-        def assemble(cut: Reach, **fields: Any) -> Instances:
-            """Makes instances of the nodes of ``cut`` and of the edges from these to the inner nodes."""
+        def assemble(cut: Reach, ends: Tensor, edges: Tensor, **fields: Any) -> Instances:
+            """Makes instances of the nodes of ``cut`` and of edges between them."""
             owner, ids = cut.key // num_nodes, cut.key % num_nodes
-            ends, edges = edges_between(graph_index, cut.key, inner.key)
             rows = x[ids]
             check_finite(rows, ids)
             return cls._assemble(
@@ -133,18 +136,20 @@ class Instances:
                 edge_index=ends,
                 edge_id=edges,
                 x=rows,
-                **slice_arguments(arguments, num_nodes, graph_index.num_edges, ids, edges),
-                **fields,
+                **{**slice_arguments(arguments, num_nodes, graph_index.num_edges, ids, edges), **fields},
             )
 
         left_out = None
         if outer.dropped.numel():
             left_out = torch.bincount(outer.dropped // num_nodes, minlength=count)
         if outer.key.numel() == inner.key.numel():
-            return assemble(inner, left_out=left_out)
-        around = assemble(outer)
+            return assemble(inner, ends, edges, left_out=left_out)
+        around = assemble(outer, ends, edges, alone=False)
+        place = torch.full_like(outer.key, -1)
+        place[wider.inside] = torch.arange(inner.key.numel(), device=x.device)
+        own = torch.nonzero(place[ends[0]] >= 0).flatten()
         return assemble(
-            inner, surroundings=around, place_outside=find_sorted(outer.key, inner.key)[0], left_out=left_out
+            inner, place[ends[:, own]], edges[own], surroundings=around, place_outside=wider.inside, left_out=left_out
         )
 
     @classmethod
@@ -181,22 +186,7 @@ class Instances:
             )
         device = xs[0].device
         nodes, sizes = torch.tensor(node_counts, device=device), torch.tensor(edge_counts, device=device)
-        node_arguments, edge_arguments = {}, {}
-        for name in arguments:
-            values: list[Any] = [getattr(graph, name, None) for graph in graphs]
-            rows = [value.size(0) if isinstance(value, Tensor) and value.dim() else -1 for value in values]
-            if rows == edge_counts and (name.startswith("edge") or rows != node_counts):
-                edge_arguments[name] = torch.cat(values)
-            elif rows == node_counts:
-                node_arguments[name] = torch.cat(values)
-            else:
-                fits = zip(rows, node_counts, edge_counts, strict=True)
-                number = next((i for i, (row, n, e) in enumerate(fits) if row not in (n, e)), 0)
-                got = "no such tensor" if rows[number] < 0 else f"{rows[number]} rows"
-                raise InstanceError(
-                    f"'{name}' must be a tensor with one row a node, or one row an edge, in every graph "
-                    f"(graph {number} has {node_counts[number]} nodes, {edge_counts[number]} edges and {got})."
-                )
+        node_arguments, edge_arguments = join_arguments(graphs, arguments, node_counts, edge_counts)
         return cls._assemble(
             "graph",
             node_counts=nodes,
@@ -222,11 +212,13 @@ class Instances:
         edge_index: Tensor,
         node_id: Tensor,
         graph: Tensor,
+        alone: bool = True,
         **fields: Any,
     ) -> Instances:
         total = node_id.numel()
-        source, target = edge_index[:, edge_index[0] != edge_index[1]]
-        both = torch.unique(torch.cat([source * total + target, target * total + source]))
+        # Only a model looks at surroundings, and a model asks for no neighbours.
+        source, target = edge_index[:, edge_index[0] != edge_index[1]] if alone else edge_index[:, :0]
+        both = unique(torch.cat([source * total + target, target * total + source]))
         owner = segment_ids(node_counts, total)
         return cls(
             level=level,
@@ -310,7 +302,7 @@ class Instances:
             hops[newest] = steps
             steps += 1
             _, reached = self.neighbors_of(newest)
-            newest = torch.unique(reached[hops[reached] < 0])
+            newest = unique(reached[hops[reached] < 0])
         return hops
 
     def hops_to_center(self, limit: int) -> Tensor:
@@ -385,15 +377,3 @@ class Instances:
             return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
 
         return replace(self, **{name: move(value) for name, value in vars(self).items()})
-
-
-def slice_arguments(
-    arguments: Mapping[str, Any], num_nodes: int, num_edges: int, node_id: Tensor, edge_id: Tensor
-) -> dict[str, dict[str, Any]]:
-    """Sorts arguments of the model into per-node, per-edge and shared ones, and cuts the first two."""
-    sorted_out: dict[str, dict[str, Any]] = {"node_arguments": {}, "edge_arguments": {}, "shared_arguments": {}}
-    for name, value in arguments.items():
-        kind = rows_of(name, value, num_nodes, num_edges)
-        part = {"node": node_id, "edge": edge_id}.get(kind or "")
-        sorted_out[f"{kind or 'shared'}_arguments"][name] = value if part is None else value[part]
-    return sorted_out

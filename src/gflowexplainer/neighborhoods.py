@@ -15,13 +15,15 @@ Node sets of many explained nodes are sorted lists of *keys*, ``owner * N + node
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from gflowexplainer.graph_index import GraphIndex
 from gflowexplainer.noise import mix
-from gflowexplainer.segments import find_sorted, pointers, segment_max, segment_sum, slices
+from gflowexplainer.segments import pointers, segment_max, segment_sum, slices
+from gflowexplainer.sorting import find_sorted, order_of, unique, unique_groups
 
 DAMPING = 0.85
 _ENTRIES_AT_ONCE = 1 << 22
@@ -54,59 +56,58 @@ def reach(index: GraphIndex, start: Tensor, num_hops: int, limit: int | None = N
     key, relevance = start, torch.ones(start.numel(), dtype=torch.double, device=start.device)
     newest, weight, dropped = key, relevance, key[:0]
     for _ in range(num_hops):
-        found, value = _senders(index, newest, weight)
+        found, value = _senders(index, newest, weight)[:2]
         fresh = ~find_sorted(key, found)[1]
         found, value = found[fresh], value[fresh]
         if found.numel() == 0:
             break
-        key, order = torch.cat([key, found]).sort()
-        relevance = torch.cat([relevance, value])[order]
+        key, relevance = _merge(key, relevance, found, value)
+        newest, weight = found, value
         if limit is not None:
             kept = _most_relevant(index, key, relevance, limit)
             dropped = torch.cat([dropped, key[~kept]])
             key, relevance = key[kept], relevance[kept]
-        place, stays = find_sorted(key, found)
-        newest, weight = found[stays], relevance[place[stays]]
-    dropped = torch.unique(dropped)
+            stays = find_sorted(key, found)[1]
+            newest, weight = found[stays], value[stays]
+    dropped = unique(dropped)
     return Reach(key, relevance, dropped[~find_sorted(key, dropped)[1]])
 
 
-def surround(index: GraphIndex, inner: Reach, limit: int | None = None) -> Reach:
+@dataclass(frozen=True)
+class Surroundings:
+    """Some nodes, whatever sends an edge to them, ``n`` nodes in all, and these ``e`` edges.
+
+    Attributes:
+        reach: All the nodes.
+        inside: Positions among them of those that were surrounded.
+        edge_index: Both ends of each edge as positions in ``reach.key``, shape ``[2, e]``; by owner and then in the
+            user's order.
+        edge_id: The user's id of each edge, shape ``[e]``.
+    """
+
+    reach: Reach
+    inside: Tensor
+    edge_index: Tensor
+    edge_id: Tensor
+
+
+def surround(index: GraphIndex, inner: Reach, limit: int | None = None) -> Surroundings:
     """Adds whatever sends an edge to the nodes of ``inner``; for each owner at most ``limit`` nodes more."""
-    found, value = _senders(index, inner.key, inner.relevance)
-    fresh = ~find_sorted(inner.key, found)[1]
-    found, value = found[fresh], value[fresh]
-    dropped = inner.dropped
+    sent = _senders(index, inner.key, inner.relevance)
+    fresh = ~find_sorted(inner.key, sent.key)[1]
+    found, value, dropped = sent.key[fresh], sent.relevance[fresh], inner.dropped
     if limit is not None:
         kept = _most_relevant(index, found, value, limit)
-        dropped = torch.unique(torch.cat([dropped, found[~kept]]))
+        dropped = unique(torch.cat([dropped, found[~kept]]))
         found, value = found[kept], value[kept]
-    key, order = torch.cat([inner.key, found]).sort()
-    return Reach(key, torch.cat([inner.relevance, value])[order], dropped)
-
-
-def edges_between(index: GraphIndex, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Lists the edges from nodes ``source`` to nodes ``target`` of the same owner, both keys, ascending.
-
-    Returns:
-        Both ends as positions in ``source``, shape ``[2, e]``, and the user's id of each edge, shape ``[e]``; by owner
-        and then in the user's order. ``target`` must be among ``source``.
-    """
-    size = index.num_nodes
-    place = find_sorted(source, target)[0]
-    ends, ids = [], []
-    for rows in _chunks(index, target):
-        row, position = index.incoming(target[rows] % size)
-        key = target[rows][row]
-        begin, inside = find_sorted(source, key - key % size + index.source[position])
-        ends.append(torch.stack([begin, place[rows][row]])[:, inside])
-        ids.append(index.edge_id[position[inside]])
-    if not ids:
-        return target.new_zeros(2, 0), target.new_zeros(0)
-    both, edge = torch.cat(ends, dim=1), torch.cat(ids)
-    order = torch.argsort(edge, stable=True)
-    order = order[torch.argsort(source[both[1, order]] // size, stable=True)]
-    return both[:, order], edge[order]
+    outer = Reach(*_merge(inner.key, inner.relevance, found, value), dropped)
+    inside = find_sorted(outer.key, inner.key)[0]
+    place, there = find_sorted(outer.key, sent.key)
+    arrives = torch.nonzero(there[sent.sender]).flatten()
+    receiver, edge = sent.receiver[arrives], index.edge_id[sent.position[arrives]]
+    order = order_of(inner.key[receiver] // index.num_nodes * index.num_edges + edge)
+    ends = torch.stack([place[sent.sender[arrives]], inside[receiver]])
+    return Surroundings(outer, inside, ends[:, order], edge[order])
 
 
 def _chunks(index: GraphIndex, key: Tensor) -> list[slice]:
@@ -122,19 +123,44 @@ def _chunks(index: GraphIndex, key: Tensor) -> list[slice]:
     return [slice(begin[part.start], begin[part.stop]) for part in slices(edges, _ENTRIES_AT_ONCE)]
 
 
-def _senders(index: GraphIndex, key: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
-    """Finds the nodes that send an edge to ``key``: their keys, ascending, and their relevance by these edges."""
-    size = index.num_nodes
-    keys, values = [key[:0]], [relevance[:0]]
+class _Senders(NamedTuple):
+    """The different nodes that send edges to others, and ``e`` edges one by one.
+
+    Attributes:
+        key, relevance: Of each sender, by key, ascending.
+        sender: Sender of each edge, shape ``[e]``.
+        receiver: Which of the others it goes to, shape ``[e]``.
+        position: Where it stands in the index, shape ``[e]``.
+    """
+
+    key: Tensor
+    relevance: Tensor
+    sender: Tensor
+    receiver: Tensor
+    position: Tensor
+
+
+def _senders(index: GraphIndex, key: Tensor, relevance: Tensor) -> _Senders:
+    """Finds the nodes that send an edge to ``key``, with their relevance by these edges."""
+    size, count = index.num_nodes, 0
+    parts = [(key[:0], relevance[:0], key[:0], key[:0], key[:0])]
     for rows in _chunks(index, key):
         node = key[rows] % size
         row, position = index.incoming(node)
-        found, group = torch.unique((key[rows] - node)[row] + index.source[position], return_inverse=True)
+        found, group = unique_groups((key[rows] - node)[row] + index.source[position])
         share = (relevance[rows] / index.in_degree(node).clamp(min=1))[row]
         best = segment_max(relevance[rows][row], group, found.numel())
-        keys.append(found)
-        values.append(DAMPING * torch.minimum(segment_sum(share, group, found.numel()), best))
-    return torch.cat(keys), torch.cat(values)
+        value = DAMPING * torch.minimum(segment_sum(share, group, found.numel()), best)
+        parts.append((found, value, group + count, row + rows.start, position))
+        count += found.numel()
+    return _Senders(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def _merge(key: Tensor, value: Tensor, more: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Unites two lists of keys that have none in common, and what belongs to each key."""
+    key = torch.cat([key, more])
+    order = order_of(key)
+    return key[order], torch.cat([value, values])[order]
 
 
 def _most_relevant(index: GraphIndex, key: Tensor, relevance: Tensor, limit: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,9 +72,10 @@ class FlowNetwork(nn.Module):
     Args:
         settings: All settings; ``settings.seed`` fixes the initial weights.
         inputs: The training instances, which fix widths and the scale of the features.
+        weights: What an earlier network learned, to begin with instead.
     """
 
-    def __init__(self, settings: Settings, inputs: NetworkInputs) -> None:
+    def __init__(self, settings: Settings, inputs: NetworkInputs, weights: Mapping[str, Tensor] | None = None) -> None:
         super().__init__()
         self.settings = settings
         instances = inputs.instances
@@ -83,7 +85,10 @@ class FlowNetwork(nn.Module):
             self.locator = _build_locator(settings, inputs)
             self.partition = _build_partition(settings, inputs.features.size(1))
         self.to(instances.device)
-        self.policy.fit_scale(inputs.features)
+        if weights is None:
+            self.policy.fit_scale(inputs.features)
+        else:
+            self.load_state_dict(weights)
 
     def starts(self, inputs: NetworkInputs, instance: Tensor) -> Tensor | None:
         """Gives the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""

@@ -15,11 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gflowexplainer.arguments import slice_arguments
 from gflowexplainer.graph_index import GraphIndex, check_finite
-from gflowexplainer.instances import Instances, slice_arguments
-from gflowexplainer.neighborhoods import Reach, edges_between, reach, surround
+from gflowexplainer.instances import Instances
+from gflowexplainer.neighborhoods import Reach, reach, surround
 from gflowexplainer.rewards.model import Predictor, observe
-from gflowexplainer.segments import find_sorted
+from gflowexplainer.sorting import find_sorted
 
 WIDER = 200
 """A field may have so many times the nodes that an instance may have."""
@@ -105,12 +106,11 @@ class Observer:
 
     def _ask(self, field: Reach) -> Observation:
         """Asks the model on a part of the graph, at the nodes of ``field``."""
-        around = surround(self.index, field, self.limit)
-        ends, edges = edges_between(self.index, around.key, field.key)
-        rows = self.x[around.key]
-        check_finite(rows, around.key)
-        kinds = slice_arguments(self.arguments, self.index.num_nodes, self.index.num_edges, around.key, edges)
+        wider = surround(self.index, field, self.limit)
+        nodes, edges = wider.reach.key, wider.edge_id
+        rows = self.x[nodes]
+        check_finite(rows, nodes)
+        kinds = slice_arguments(self.arguments, self.index.num_nodes, self.index.num_edges, nodes, edges)
         arguments = {name: value for kind in kinds.values() for name, value in kind.items()}
-        output, embedding = observe(self.predictor.model, rows, ends, arguments)
-        place = find_sorted(around.key, field.key)[0]
-        return Observation(self.predictor.checked(output, around.key.numel()), embedding)[place]
+        output, embedding = observe(self.predictor.model, rows, wider.edge_index, arguments)
+        return Observation(self.predictor.checked(output, nodes.numel()), embedding)[wider.inside]

@@ -17,8 +17,9 @@ from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.reward import Reward
-from gflowexplainer.segments import find_sorted, first_of_each, segment_logsumexp, segment_sum
+from gflowexplainer.segments import segment_logsumexp, segment_sum
 from gflowexplainer.settings import Settings
+from gflowexplainer.sorting import find_sorted, first_of_each
 from gflowexplainer.subgraphs import Subgraphs, marginals, place_keys
 
 WEIGHTINGS = ("policy", "reward")
@@ -99,15 +100,16 @@ def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
     node.index_add_(0, states.frontier, joins)
     edge = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=joins.device)
     matter = torch.nonzero(joins > _NEGLIGIBLE).flatten()
-    keys = instances.neighbor_key
+    keys, size = instances.neighbor_key, instances.num_nodes
     for part in matter.split(_ENTRIES_AT_ONCE):
         members = states.members[states.frontier_state[part]]
-        joining, inside = states.frontier[part, None], members.clamp(min=0)
-        for one, other in ((joining, inside), (inside, joining)):
-            position, found = find_sorted(keys, one * instances.num_nodes + other)
-            found &= members >= 0
-            edge.index_add_(0, position[found], joins[part, None].expand_as(found)[found])
-    return node, edge
+        entry, slot = torch.nonzero(members >= 0, as_tuple=True)
+        position, found = find_sorted(keys, states.frontier[part][entry] * size + members[entry, slot])
+        edge.index_add_(0, position[found], joins[part][entry[found]])
+    # An edge has been counted from the end that joined later; now from both.
+    counted = torch.nonzero(edge).flatten()
+    back, _ = find_sorted(keys, instances.neighbor[counted] * size + instances.neighbor_row[counted])
+    return node, edge.index_add(0, back, edge[counted])
 
 
 @torch.no_grad()

@@ -72,23 +72,3 @@ def segment_logsumexp(values: Tensor, segment: Tensor, num_segments: int) -> Ten
     total = segment_sum((values - shift[segment]).exp(), segment, num_segments)
     empty = total == 0
     return torch.where(empty, -torch.inf, torch.where(empty, 1.0, total).log() + shift)
-
-
-def first_of_each(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Lists the different keys of ``[N]``, ascending, where each occurs first, and which of them each key is."""
-    unique, group = torch.unique(keys, return_inverse=True)
-    position = torch.arange(keys.numel(), device=keys.device)
-    first = torch.full_like(unique, keys.numel()).scatter_reduce_(0, group, position, "amin")
-    return unique, first, group
-
-
-def find_sorted(haystack: Tensor, needles: Tensor) -> tuple[Tensor, Tensor]:
-    """Looks ``needles`` up in a sorted tensor without repeats.
-
-    Returns:
-        Positions, and whether each needle was really there; a position is only meaningful where it was.
-    """
-    if haystack.numel() == 0:
-        return torch.zeros_like(needles), torch.zeros_like(needles, dtype=torch.bool)
-    position = torch.searchsorted(haystack, needles).clamp_(max=haystack.numel() - 1)
-    return position, haystack[position] == needles

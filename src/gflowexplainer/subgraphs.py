@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from gflowexplainer.instances import Instances
-from gflowexplainer.segments import find_sorted, pointers
+from gflowexplainer.segments import pointers
+from gflowexplainer.sorting import find_sorted
 
 APART = 0x5851F42D4C957F2D
 """Multiplies positions to tell them apart in sums of 64-bit keys."""
@@ -79,17 +81,43 @@ def kept_mask(instances: Instances, subgraphs: Subgraphs) -> Tensor:
     return mask
 
 
-def inner_neighbors(instances: Instances, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
-    """Finds which members are neighbours of one another.
+class InnerEdges(NamedTuple):
+    """The ``Q`` pairs of members that are neighbours, each pair once.
 
-    Returns:
-        Whether slots ``i`` and ``j`` hold neighbours, shape ``[B, K, K]``, and, where they do, the position of
-        that entry in ``instances.neighbor``.
+    Attributes:
+        subgraph: Subgraph of each pair, shape ``[Q]``.
+        one, other: Slots of its two nodes, the earlier first, both ``[Q]``.
+        entry: Position in ``instances.neighbor`` of the second as neighbour of the first, shape ``[Q]``.
     """
-    members = subgraphs.members.clamp(min=0)
-    pairs = members[:, :, None] * instances.num_nodes + members[:, None, :]
-    position, found = find_sorted(instances.neighbor_key, pairs)
-    return found & subgraphs.filled[:, :, None] & subgraphs.filled[:, None, :], position
+
+    subgraph: Tensor
+    one: Tensor
+    other: Tensor
+    entry: Tensor
+
+
+def inner_edges(instances: Instances, subgraphs: Subgraphs) -> InnerEdges:
+    """Finds which members are neighbours of one another."""
+    members = subgraphs.members
+    one, other = torch.triu_indices(members.size(1), members.size(1), 1, device=members.device)
+    # Slots are filled from the front, so the later one tells whether there are two.
+    subgraph, pair = torch.nonzero(members[:, other] >= 0, as_tuple=True)
+    one, other = one[pair], other[pair]
+    entry, found = find_sorted(
+        instances.neighbor_key, members[subgraph, one] * instances.num_nodes + members[subgraph, other]
+    )
+    there = torch.nonzero(found).flatten()
+    return InnerEdges(subgraph[there], one[there], other[there], entry[there])
+
+
+def inner_neighbors(instances: Instances, subgraphs: Subgraphs) -> Tensor:
+    """Tells whether slots ``i`` and ``j`` hold neighbours, shape ``[B, K, K]``."""
+    batch, width = subgraphs.members.shape
+    inner = inner_edges(instances, subgraphs)
+    adjacent = torch.zeros(batch, width, width, dtype=torch.bool, device=subgraphs.members.device)
+    adjacent[inner.subgraph, inner.one, inner.other] = True
+    adjacent[inner.subgraph, inner.other, inner.one] = True
+    return adjacent
 
 
 def marginals(instances: Instances, subgraphs: Subgraphs, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,9 +134,12 @@ def marginals(instances: Instances, subgraphs: Subgraphs, weight: Tensor) -> tup
     node = weight.new_zeros(instances.num_nodes)
     filled = subgraphs.filled
     node.index_add_(0, subgraphs.members[filled], weight[:, None].expand_as(filled)[filled])
-    adjacent, position = inner_neighbors(instances, subgraphs)
+    inner = inner_edges(instances, subgraphs)
+    one, other = (subgraphs.members[inner.subgraph, slot] for slot in (inner.one, inner.other))
+    backward, _ = find_sorted(instances.neighbor_key, other * instances.num_nodes + one)
     edge = weight.new_zeros(instances.neighbor.numel())
-    edge.index_add_(0, position[adjacent], weight[:, None, None].expand_as(adjacent)[adjacent])
+    for entry in (inner.entry, backward):
+        edge.index_add_(0, entry, weight[inner.subgraph])
     return node, edge
 
 

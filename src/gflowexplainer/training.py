@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,11 @@ CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
 # Names of independent random streams.
 _TRAINING, _SHUFFLING, _LOCATING, _CALIBRATING, _REPLAYING, _MEASURING = range(6)
-_MEASURED = 1024
-"""Rollouts that a consensus is learned from, about, over all instances."""
+_MEASURED, _WORK = (256, 1024), 20 << 30
+"""Rollouts that a consensus is learned from, about, over all instances: so many at least and at most, and in between as
+many as the model is asked about in so many bytes, one batch after the other."""
+_CALIBRATED = 16
+"""Rollouts of each instance that show how much its rewards differ."""
 
 
 class Trainer:
@@ -86,19 +90,15 @@ class Trainer:
         )
         if self.reward.relative:
             # Of full size: smaller ones differ by their size above all, and there are few of them.
-            self.reward.calibrate(random_subgraphs(instances, settings, 32, _CALIBRATING, ends=True))
+            self.reward.calibrate(random_subgraphs(instances, settings, _CALIBRATED, _CALIBRATING, ends=True))
         values = self.reward.values() if isinstance(self.reward, ConsensusReward) else None
         self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops, values)
-        self.network = FlowNetwork(settings, self.inputs)
+        own = None
         if weights is not None:
             own = {name: value for name, value in weights.items() if not name.startswith("consensus/")}
-            self.network.load_state_dict(own)
+        self.network = FlowNetwork(settings, self.inputs, own)
         self.ranks.copy(self.network)
         self.reward.exchange(self.ranks)
-        self.optimizer = torch.optim.AdamW(
-            self._parameter_groups(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-        )
-        self._base_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
         self.iteration = 0
         # Set while weights and bookkeeping disagree; such a state is never stored.
@@ -120,7 +120,7 @@ class Trainer:
             instances,
             raw_evidence(instances, evidence),
             target,
-            random_subgraphs(instances, settings, min(max(_MEASURED // len(instances), 2), 32), _MEASURING),
+            random_subgraphs(instances, settings, self._num_measured(instances), _MEASURING),
             removals=REMOVALS if either else (chosen,),
             # A graph's default class is held by nothing in it: only the other classes show what the model looks at.
             pooling=math.inf if instances.level == "graph" else settings.pooling,
@@ -128,6 +128,13 @@ class Trainer:
             keep_probability=settings.keep_probability,
             seed=settings.seed,
         )
+
+    def _num_measured(self, instances: Instances) -> int:
+        """Says how many rollouts of each instance a consensus is learned from."""
+        settings, (least, most) = self.settings, _MEASURED
+        each = float(self.predictor.cost(instances).double().mean()) * settings.max_nodes * settings.num_contexts
+        total = min(max(int(_WORK / each), least), most)
+        return min(max(total // len(instances), 2), 32)
 
     def weights(self) -> dict[str, Tensor]:
         """Gives all that was learned: the network and, where there is one, the consensus."""
@@ -139,6 +146,14 @@ class Trainer:
     def instances(self) -> Instances:
         """What is trained on."""
         return self.inputs.instances
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """What turns gradients into updates; who only explains never makes one."""
+        rate, decay = self.settings.learning_rate, self.settings.weight_decay
+        optimizer = torch.optim.AdamW(self._parameter_groups(), lr=rate, weight_decay=decay, fused=True)
+        self._base_rates = [group["lr"] for group in optimizer.param_groups]
+        return optimizer
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
         groups: list[dict[str, Any]] = [{"params": list(self.network.policy.parameters())}]

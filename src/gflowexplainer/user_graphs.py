@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
+from gflowexplainer.arguments import rows_of
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graph_index import check_edges, check_features, check_shape, rows_of
+from gflowexplainer.graph_index import check_edges, check_features, check_shape
 
 
 @dataclass(frozen=True)

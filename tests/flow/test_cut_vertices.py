@@ -47,7 +47,7 @@ def grown_states(family: str, width: int, graphs: int, rollouts: int):
     instances = Instances.of_graphs(data)
     states = roll_out(instances, torch.arange(graphs).repeat_interleave(rollouts), None, width, grow_uniformly).states
     states = states.select(torch.nonzero(states.size > 0).view(-1))
-    return states, inner_neighbors(instances, states.subgraphs)[0]
+    return states, inner_neighbors(instances, states.subgraphs)
 
 
 def graph_of(adjacent: Tensor, size: int) -> nx.Graph:

@@ -19,8 +19,9 @@ from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.readings import read_samples
 from gflowexplainer.rewards.reward import Reward
-from gflowexplainer.segments import first_of_each, pointers, segment_logsumexp
+from gflowexplainer.segments import pointers, segment_logsumexp
 from gflowexplainer.settings import Settings
+from gflowexplainer.sorting import first_of_each
 from gflowexplainer.subgraphs import Subgraphs, edge_values, subgraph_keys
 
 

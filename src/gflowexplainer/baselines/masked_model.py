@@ -23,7 +23,8 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.noise import uniform
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import find_sorted, segment_ids
+from gflowexplainer.segments import segment_ids
+from gflowexplainer.sorting import find_sorted
 
 GRADIENT_COST = 4
 """How many times the memory of a forward call a backward call takes, roughly."""

@@ -104,7 +104,7 @@ class RGReward(Reward):
         if self.radius_weight == 0:
             return score
         # The same nodes may have grown from different starts, and what is remembered knows nothing of that.
-        adjacent, _ = inner_neighbors(self.instances, subgraphs)
+        adjacent = inner_neighbors(self.instances, subgraphs)
         return score - self.radius_weight * radius(adjacent)
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:

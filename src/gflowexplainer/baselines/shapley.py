@@ -22,7 +22,8 @@ from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.noise import uniform
 from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.reward import REMOVALS
-from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
+from gflowexplainer.segments import pointers, ranges, segment_sum
+from gflowexplainer.sorting import first_of_each
 
 
 class ShapleyValues:

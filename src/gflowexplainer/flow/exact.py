@@ -13,6 +13,7 @@ from gflowexplainer.flow.policy import Policy, log_outflow
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.segments import segment_logsumexp, segment_sum
+from gflowexplainer.sorting import first_of_each
 from gflowexplainer.subgraphs import APART, Subgraphs, marginals, subgraph_keys
 
 
@@ -76,9 +77,7 @@ def enumerate_subgraphs(
             raise _too_many(limit, max_nodes)
         grown = level.children()
         keys = subgraph_keys(instances, grown.subgraphs) + root[entry_state] * APART
-        unique, group = torch.unique(keys, return_inverse=True)
-        position = torch.arange(keys.numel(), device=root.device)
-        first = torch.full_like(unique, keys.numel()).scatter_reduce_(0, group, position, "amin")
+        _, first, group = first_of_each(keys)
         # Keep the order of first discovery: it does not depend on the values of the hashes.
         order = torch.argsort(first)
         rank = torch.empty_like(order)

@@ -11,7 +11,8 @@ from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
-from gflowexplainer.segments import find_sorted, pointers, ranges, segment_logsumexp, segment_sum
+from gflowexplainer.segments import pointers, ranges, segment_logsumexp, segment_sum
+from gflowexplainer.sorting import find_sorted
 
 PROPAGATIONS = ("graph", "frontier")
 

@@ -17,7 +17,8 @@ from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine, uniform
-from gflowexplainer.segments import first_of_each, pointers, segment_argmax, segment_max
+from gflowexplainer.segments import pointers, segment_argmax, segment_max
+from gflowexplainer.sorting import first_of_each, unique_groups
 from gflowexplainer.subgraphs import Subgraphs, place_keys
 
 STOP = -1
@@ -130,14 +131,12 @@ def roll_out(
 
 def _step(states: States, chosen: Tensor, ordered: bool) -> tuple[States, Tensor]:
     """Takes the steps ``chosen`` ``[B]``, each different one once; gives the next states and the state of each step."""
-    step, which = torch.unique(chosen, return_inverse=True)
+    step, which = unique_groups(chosen)
     if not ordered:
         reached = place_keys(states.instances, states.subgraphs)[states.frontier_state[step]]
         _, first, group = first_of_each(reached + states.instances.key[states.frontier[step]])
         step, which = step[first], group[which]
-    parent = states.frontier_state[step]
-    grown = states.select(parent)
-    return grown.step(grown.frontier_ptr[:-1] + step - states.frontier_ptr[parent]), which
+    return states.step(step), which
 
 
 def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor:

@@ -12,6 +12,7 @@ from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
 from gflowexplainer.instances import Instances
 from gflowexplainer.segments import pointers, ranges, segment_ids, segment_sum
+from gflowexplainer.sorting import unique_groups
 from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
 
 PARENT_RULES = ("dag", "sequence", "graph")
@@ -108,7 +109,7 @@ class States:
             torch.cat([neighbor, anywhere]),
             torch.cat([links, torch.zeros_like(anywhere)]),
         )
-        adjacent, _ = inner_neighbors(instances, subgraphs)
+        adjacent = inner_neighbors(instances, subgraphs)
         return cls(
             instances, subgraphs, size, rooted, adjacent.sum(dim=2), None, None, ptr, frontier, links
         )  # fmt: skip
@@ -151,47 +152,49 @@ class States:
         return self.frontier_counts > 0
 
     def step(self, chosen: Tensor) -> States:
-        """Adds one frontier node to every state.
+        """Adds frontier nodes to the states that they belong to.
 
         Args:
-            chosen: Position in :attr:`frontier` of the node that each state gains, shape ``[B]``.
+            chosen: Positions in :attr:`frontier`, shape ``[C]``; each makes one new state, and those of the same state
+                make several.
         """
-        batch, width = self.members.shape
-        state = torch.arange(batch, device=chosen.device)
-        node = self.frontier[chosen]
+        parent, node = self.frontier_state[chosen], self.frontier[chosen]
+        size, members, width = self.size[parent], self.members[parent], self.max_nodes
+        state = torch.arange(chosen.numel(), device=chosen.device)
         owner, neighbor = self.instances.neighbors_of(node)
 
-        hit = self.members[owner] == neighbor[:, None]
-        connection = torch.zeros(batch, width, dtype=torch.bool, device=chosen.device)
+        used = int(size.max()) if size.numel() else 0
+        hit = members[:, :used][owner] == neighbor[:, None]
+        connection = torch.zeros_like(members, dtype=torch.bool)
         entry, slot = torch.nonzero(hit, as_tuple=True)
         connection[owner[entry], slot] = True
-        cut, is_cut = self.cut, self.is_cut
-        if cut is not None and is_cut is not None:
-            cut, is_cut = cut.clone(), is_cut.clone()
-            add_node(cut, is_cut, connection, self.size)
+        cut = is_cut = None
+        if self.cut is not None and self.is_cut is not None:
+            cut, is_cut = self.cut[parent], self.is_cut[parent]
+            add_node(cut, is_cut, connection, size)
 
-        members = self.members.clone()
-        members[state, self.size] = node
-        inner_degree = self.inner_degree + connection
-        inner_degree[state, self.size] = connection.sum(dim=1)
+        members[state, size] = node
+        inner_degree = self.inner_degree[parent] + connection
+        inner_degree[state, size] = connection.sum(dim=1)
 
         # At the size bound nothing can be added any more, and the frontier of an empty state was everything.
-        full = self.size + 1 == width
-        stays = torch.ones_like(self.frontier, dtype=torch.bool)
-        stays[chosen] = False
-        stays &= ~(full | (self.size == 0))[self.frontier_state]
-        fresh = ~hit.any(dim=1) & ~full[owner]
+        grows = size + 1 < width
+        kept = torch.nonzero(grows & (size > 0)).flatten()
+        old, entry = self.frontiers(parent[kept])
+        stays = torch.nonzero(entry != chosen[kept][old]).flatten()
+        old, entry = kept[old[stays]], entry[stays]
+        fresh = torch.nonzero(~hit.any(dim=1) & grows[owner]).flatten()
         ptr, frontier, links = _merge_frontier(
             self.instances.num_nodes,
-            batch,
-            torch.cat([self.frontier_state[stays], owner[fresh]]),
-            torch.cat([self.frontier[stays], neighbor[fresh]]),
-            torch.cat([self.links[stays], torch.ones_like(neighbor[fresh])]),
+            chosen.numel(),
+            torch.cat([old, owner[fresh]]),
+            torch.cat([self.frontier[entry], neighbor[fresh]]),
+            torch.cat([self.links[entry], torch.ones_like(fresh)]),
         )
         return replace(
             self,
-            subgraphs=Subgraphs(self.instance, members),
-            size=self.size + 1,
+            subgraphs=Subgraphs(self.instance[parent], members),
+            size=size + 1,
             inner_degree=inner_degree,
             cut=cut,
             is_cut=is_cut,
@@ -202,11 +205,7 @@ class States:
 
     def children(self) -> States:
         """Grows every state by each of its frontier nodes: one state for each entry of ``frontier``, in that order."""
-        parent = self.frontier_state
-        wide = self.select(parent)
-        # Entry j of the frontier is taken in the j-th copy; within a copy it keeps its place.
-        place = torch.arange(parent.numel(), device=parent.device) - self.frontier_ptr[parent]
-        return wide.step(wide.frontier_ptr[:-1] + place)
+        return self.step(torch.arange(self.frontier.numel(), device=self.frontier.device))
 
     def parents(self, rule: str = "dag") -> Tensor:
         """Marks the members whose removal gives a parent state, shape ``[B, K]``.
@@ -281,6 +280,6 @@ def _merge_frontier(
     num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Unites frontier entries that name the same node of the same state and adds up their links."""
-    keys, group = torch.unique(state * num_nodes + node, return_inverse=True)
+    keys, group = unique_groups(state * num_nodes + node)
     counts = torch.bincount(keys // num_nodes, minlength=batch)
     return pointers(counts), keys % num_nodes, segment_sum(links, group, keys.numel())

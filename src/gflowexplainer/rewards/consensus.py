@@ -28,7 +28,7 @@ from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.reward import REMOVALS, Reward
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.segments import segment_sum
-from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+from gflowexplainer.subgraphs import Subgraphs, inner_edges
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
@@ -223,7 +223,7 @@ class ConsensusReward(Reward):
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
         filled = subgraphs.filled
         nodes = torch.where(filled, self.node_value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
-        inside, position = inner_neighbors(self.instances, subgraphs)
-        if self.entry_value.numel():
-            nodes = nodes + torch.where(inside, self.entry_value[position], 0).sum(dim=(1, 2)) / 2
+        inner = inner_edges(self.instances, subgraphs)
+        # An edge has the same value seen from either end.
+        nodes.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
         return nodes / filled.sum(dim=1).clamp(min=1)

@@ -14,7 +14,8 @@ from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.rewards.target import TINY
-from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum
+from gflowexplainer.segments import pointers, ranges, segment_sum
+from gflowexplainer.sorting import first_of_each
 from gflowexplainer.subgraphs import Subgraphs
 
 AVERAGES = ("probability", "odds")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.instances import Instances
-from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+from gflowexplainer.subgraphs import Subgraphs, inner_edges
 
 MAX_KINDS = 16
 """Columns of node evidence that are kept; of more, this many principal components are."""
@@ -61,8 +61,7 @@ class Evidence:
         row, slot = torch.nonzero(subgraphs.filled, as_tuple=True)
         nodes = self.kind.new_zeros(len(subgraphs), self.kind.size(1))
         nodes.index_add_(0, row, self.kind[subgraphs.members[row, slot]])
-        inside, _ = inner_neighbors(self.instances, subgraphs)
-        row, one, other = torch.nonzero(inside.triu(1), as_tuple=True)
+        row, one, other, _ = inner_edges(self.instances, subgraphs)
         kinds = self._pairs(subgraphs.members[row, one], subgraphs.members[row, other])
         edges = self.kind.new_zeros(len(subgraphs), 1 + kinds.size(1))
         edges.index_add_(0, row, torch.cat([kinds.new_ones(kinds.size(0), 1), kinds], dim=1))

@@ -27,7 +27,8 @@ from torch_geometric.nn import (
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.borrowing import borrowed
-from gflowexplainer.segments import first_of_each, pointers, ranges, segment_sum, slices
+from gflowexplainer.segments import pointers, ranges, segment_sum, slices
+from gflowexplainer.sorting import first_of_each
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")

@@ -85,7 +85,7 @@ class RegularizedReward(PredictionReward):
         )
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
-        adjacent, _ = inner_neighbors(self.instances, subgraphs)
+        adjacent = inner_neighbors(self.instances, subgraphs)
         penalty = self.edge_weight * self._directed_edges(subgraphs)
         penalty += self.distance_weight * self._embedding_distance(subgraphs)
         penalty += self.radius_weight * radius(adjacent)

@@ -13,7 +13,8 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.cache import KeyedCache
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import first_of_each, ranges, segment_sum
+from gflowexplainer.segments import ranges, segment_sum
+from gflowexplainer.sorting import first_of_each
 from gflowexplainer.subgraphs import Subgraphs, kept_mask, size_penalty, subgraph_keys
 
 if TYPE_CHECKING:

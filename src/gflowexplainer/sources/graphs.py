@@ -26,8 +26,9 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gflowexplainer.arguments import rows_of
 from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError
-from gflowexplainer.graph_index import check_edges, rows_of
+from gflowexplainer.graph_index import check_edges
 from gflowexplainer.persistence import write_bytes
 from gflowexplainer.segments import pointers
 
