@@ -21,6 +21,7 @@ NAMES = {
         "max_updates",
         "batch_size",
         "rollouts",
+        "descents",
         "replays",
         "seed",
     ],

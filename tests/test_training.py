@@ -16,7 +16,8 @@ from gflowexplainer.rewards.consensus import learn_consensus
 from gflowexplainer.rewards.model import embeddings
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
-from gflowexplainer.training import _CALIBRATING, CHECKPOINT, METRICS, Trainer, random_subgraphs
+from gflowexplainer.training import CHECKPOINT, METRICS, Trainer
+from gflowexplainer.trials import CALIBRATED, CALIBRATING, random_subgraphs
 
 CONTEXT = {"reward": "context", "relative_beta": False, "min_nodes": 1}
 REWARDS = [{}, CONTEXT]
@@ -148,11 +149,11 @@ def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward)
 @pytest.mark.parametrize("reward", ["consensus", "context"])
 def test_relative_beta_gives_log_rewards_of_known_spread(reward):
     trainer = node_trainer(reward=reward, relative_beta=True, beta=2.0)
-    grown = random_subgraphs(trainer.instances, trainer.settings, 32, _CALIBRATING, ends=True)
+    grown = random_subgraphs(trainer.instances, trainer.settings, CALIBRATED, CALIBRATING, ends=True)
     value = trainer.reward.log_reward(grown, torch.zeros(len(grown), dtype=torch.bool)).double()
     for number in range(3):
         mine = value[grown.instance == number]
-        assert mine.numel() == 32
+        assert mine.numel() == CALIBRATED
         assert float(mine.std(correction=0)) == pytest.approx(2.0, rel=1e-4)
     # Without it the spread is that of the bare reward, which is another one.
     bare = node_trainer(reward=reward, relative_beta=False, beta=2.0).reward
@@ -160,6 +161,23 @@ def test_relative_beta_gives_log_rewards_of_known_spread(reward):
     for number in range(3):
         mine = bare.log_score(grown)[grown.instance == number].double()
         assert float(mine.std(correction=0)) != pytest.approx(1.0, rel=0.05)
+
+
+def test_several_descents_go_down_on_the_same_rollouts():
+    twice, once = node_trainer(descents=2), node_trainer()
+    record = twice.step()
+    policy, batch = once.network.policy, torch.arange(3)
+    rollouts = once.network.sample(once.inputs, batch.repeat_interleave(4), 0, 0, explore=True)
+    losses = []
+    for _ in range(2):
+        loss = once.loss(rollouts, policy.encode(once.instances, once.inputs.features))
+        losses.append(float(loss.detach()))
+        once._find_gradients(loss)
+        once._descend()
+    assert record["loss"] == pytest.approx(losses[0], rel=1e-6)
+    assert losses[1] < losses[0]
+    for name, value in once.weights().items():
+        torch.testing.assert_close(twice.weights()[name], value)
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -391,7 +409,7 @@ def test_graphs_choose_a_removal_only_where_it_is_left_open(monkeypatch, removal
         asked.append((tuple(settings["removals"]), settings["pooling"]))
         return learn_consensus(*arguments, **settings)
 
-    monkeypatch.setattr("gflowexplainer.training.learn_consensus", learn)
+    monkeypatch.setattr("gflowexplainer.trials.learn_consensus", learn)
     trainer = graph_trainer(removal=removal)
     assert trainer.reward.removal == trainer.consensus.removal in kinds
     node_trainer(removal=removal, pooling=7.0)

@@ -47,6 +47,7 @@ class Settings:
         max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
+        descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.
         replays: Good subgraphs of earlier epochs that are rebuilt in another order, for each instance.
@@ -81,6 +82,7 @@ class Settings:
     max_updates: int = 200
     batch_size: int = 64
     rollouts: int = 8
+    descents: int = 1
     epsilon: float = 0.05
     temperature: float = 1.0
     replays: int = 0
@@ -102,7 +104,7 @@ class Settings:
         one_of("parents", self.parents, PARENT_RULES)
         self._right_types()
         counts = ("max_nodes", "min_nodes", "num_contexts", "max_graph_nodes", "hidden", "epochs", "batch_size")
-        for name in (*counts, "rollouts"):
+        for name in (*counts, "rollouts", "descents"):
             self._at_least(name, 1)
         for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates"):
             self._at_least(name, 0)

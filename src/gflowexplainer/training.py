@@ -29,23 +29,17 @@ from gflowexplainer.noise import uniform
 from gflowexplainer.records import Record, append_lines, cut_lines
 from gflowexplainer.rewards import Predictor
 from gflowexplainer.rewards.building import build_reward, raw_evidence
-from gflowexplainer.rewards.consensus import Consensus, ConsensusReward, learn_consensus
-from gflowexplainer.rewards.reward import REMOVALS
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.target import Target
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import Subgraphs
-from gflowexplainer.trials import random_subgraphs
+from gflowexplainer.trials import calibrate, find_consensus
 
 Callback = Callable[["Trainer", Record], None]
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
-# Names of independent random streams.
-_TRAINING, _SHUFFLING, _LOCATING, _CALIBRATING, _REPLAYING, _MEASURING = range(6)
-_MEASURED, _WORK = (256, 1024), 20 << 30
-"""Rollouts that a consensus is learned from, about, over all instances: so many at least and at most, and in between as
-many as the model is asked about in so many bytes, one batch after the other."""
-_CALIBRATED = 16
-"""Rollouts of each instance that show how much its rewards differ."""
+# Names of independent random streams; those of trials are others.
+_TRAINING, _SHUFFLING, _LOCATING, _REPLAYING = 0, 1, 2, 4
 
 
 class Trainer:
@@ -78,7 +72,13 @@ class Trainer:
     ) -> None:
         self.predictor, self.settings, self.ranks = predictor, settings, Ranks(fabric)
         target = Target.of(predictor, instances) if target is None else target
-        self.consensus = self._find_consensus(instances, evidence, target, weights)
+        self.consensus: Consensus | None = None
+        if settings.reward == "consensus":
+            self.consensus = (
+                find_consensus(predictor, instances, settings, raw_evidence(instances, evidence), target)
+                if weights is None
+                else Consensus.from_tensors(weights, instances.device)
+            )
         self.reward = build_reward(
             settings,
             predictor,
@@ -88,9 +88,7 @@ class Trainer:
             target=target,
             consensus=self.consensus,
         )
-        if self.reward.relative:
-            # Of full size: smaller ones differ by their size above all, and there are few of them.
-            self.reward.calibrate(random_subgraphs(instances, settings, _CALIBRATED, _CALIBRATING, ends=True))
+        calibrate(self.reward, instances, settings)
         values = self.reward.values() if isinstance(self.reward, ConsensusReward) else None
         self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops, values)
         own = None
@@ -103,38 +101,6 @@ class Trainer:
         self.iteration = 0
         # Set while weights and bookkeeping disagree; such a state is never stored.
         self._halfway = False
-
-    def _find_consensus(
-        self, instances: Instances, evidence: Tensor | None, target: Target, weights: Mapping[str, Tensor] | None
-    ) -> Consensus | None:
-        """Takes over what an earlier training agreed on, or learns it from random subgraphs of these instances."""
-        settings = self.settings
-        if settings.reward != "consensus":
-            return None
-        if weights is not None:
-            return Consensus.from_tensors(weights, instances.device)
-        either = settings.removal == "auto" and instances.level == "graph"
-        chosen = "induced" if settings.removal == "auto" else settings.removal
-        return learn_consensus(
-            self.predictor,
-            instances,
-            raw_evidence(instances, evidence),
-            target,
-            random_subgraphs(instances, settings, self._num_measured(instances), _MEASURING),
-            removals=REMOVALS if either else (chosen,),
-            # A graph's default class is held by nothing in it: only the other classes show what the model looks at.
-            pooling=math.inf if instances.level == "graph" else settings.pooling,
-            num_contexts=settings.num_contexts,
-            keep_probability=settings.keep_probability,
-            seed=settings.seed,
-        )
-
-    def _num_measured(self, instances: Instances) -> int:
-        """Says how many rollouts of each instance a consensus is learned from."""
-        settings, (least, most) = self.settings, _MEASURED
-        each = float(self.predictor.cost(instances).double().mean()) * settings.max_nodes * settings.num_contexts
-        total = min(max(int(_WORK / each), least), most)
-        return min(max(total // len(instances), 2), 32)
 
     def weights(self) -> dict[str, Tensor]:
         """Gives all that was learned: the network and, where there is one, the consensus."""
@@ -175,12 +141,21 @@ class Trainer:
         updates = self.settings.epochs * self.batches_per_epoch
         return min(updates, self.settings.max_updates) if self.settings.max_updates else updates
 
-    def loss(self, rollouts: Rollouts, encoding: Any = None) -> Tensor:
+    def log_rewards(self, rollouts: Rollouts) -> Tensor:
+        """Gives the log-reward of every state that rollouts visited, shape ``[U]``; 0 for the empty subgraph."""
+        states = rollouts.states
+        ends = torch.nonzero(states.size > 0).flatten()
+        reward = torch.zeros(len(states), device=ends.device)
+        reward[ends] = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends]).to(reward.dtype)
+        return reward
+
+    def loss(self, rollouts: Rollouts, encoding: Any = None, log_reward: Tensor | None = None) -> Tensor:
         """Evaluates the objective on all states that rollouts visited, with gradients.
 
         Args:
             rollouts: The rollouts.
             encoding: What the policy made of their instances, with gradients, if it is known already.
+            log_reward: Their :meth:`log_rewards`, if they are known already.
         """
         policy, settings, states = self.network.policy, self.settings, rollouts.states
         if encoding is None:
@@ -190,10 +165,7 @@ class Trainer:
         if settings.objective in ("flow_matching", "raw_flow_matching"):
             parents = states.parents(settings.parents)
             inflow = torch.logsumexp(policy.log_inflows(encoding, states, parents), dim=1)
-        can_stop = states.size > 0
-        ends = torch.nonzero(can_stop).flatten()
-        reward = torch.zeros_like(stop)
-        reward[ends] = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends]).to(reward.dtype)
+        reward = self.log_rewards(rollouts) if log_reward is None else log_reward
         at, last = rollouts.state, rollouts.state[rollouts.last]
         instance = states.instance[last]
         start = states.members[last, 0] if states.rooted else None
@@ -203,7 +175,7 @@ class Trainer:
             taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop[at],
             inflow=None if inflow is None else inflow[at],
             log_reward=reward[at],
-            can_stop=can_stop[at],
+            can_stop=states.size[at] > 0,
             measure=log_steps(rollouts, settings.measure, settings.parents),
             successor=rollouts.successor,
             rollout=rollouts.rollout,
@@ -218,26 +190,32 @@ class Trainer:
         """Performs one update and tells how it went; several processes do so together, each with its instances."""
         began, batch = time.perf_counter(), self.ranks.mine(self._batch())
         encoding = self.network.policy.encode(self.instances, self.inputs.features, batch)
-        rollouts = self._grow(batch, encoding)
-        parts = [self._mean_loss(rollouts, encoding), self._mean_loss(self._regrow(batch), encoding)]
-        ends, score = self._ends(rollouts)
-        parts += [_mean(score), _mean(ends.size.to(score))]
-        (fresh, again, *_), values = self.ranks.weigh(*parts)
-        record: Record = {"iteration": self.iteration, "loss": values[0] + values[1]}
-        if not math.isfinite(record["loss"]):
-            raise ConfigError(
-                f"The loss became {record['loss']} at iteration {self.iteration}. Lower 'learning_rate' or 'beta'."
-            )
-        self._find_gradients(fresh + again)
+        grown = [self._grow(batch, encoding), self._regrow(batch)]
+        rewards = [None if rollouts is None else self.log_rewards(rollouts) for rollouts in grown]
+        ends, score = self._ends(grown[0])
+        record: Record = {"iteration": self.iteration}
+        for number in range(self.settings.descents):
+            if number:
+                encoding = self.network.policy.encode(self.instances, self.inputs.features, batch)
+            parts = [self._mean_loss(*each, encoding) for each in zip(grown, rewards, strict=True)]
+            parts += [_mean(score), _mean(ends.size.to(score))]
+            (fresh, again, *_), values = self.ranks.weigh(*parts)
+            loss = values[0] + values[1]
+            if not math.isfinite(loss):
+                raise ConfigError(
+                    f"The loss became {loss} at iteration {self.iteration}. Lower 'learning_rate' or 'beta'."
+                )
+            record = {"loss": loss, "log_score": values[2], "size": values[3]} | record
+            self._find_gradients(fresh + again)
+            self._halfway = True
+            self._descend()
         self.reward.exchange(self.ranks)
-        self._halfway = True
-        self._descend()
         self.replay.add(ends, score)
         self.iteration += 1
         if self.network.locator is not None and self.iteration % self.batches_per_epoch == 0:
             record["locator_loss"] = self._train_locator()
         self._halfway = False
-        record |= {"log_score": values[2], "size": values[3], "seconds": time.perf_counter() - began}
+        record["seconds"] = time.perf_counter() - began
         return record
 
     def _grow(self, batch: Tensor, encoding: Any) -> Rollouts | None:
@@ -257,12 +235,14 @@ class Trainer:
         start = self.network.starts(self.inputs, again.instance)
         return roll_out(self.instances, again.instance, start, self.settings.max_nodes, grow_inside(again), keys)
 
-    def _mean_loss(self, rollouts: Rollouts | None, encoding: Any) -> tuple[Tensor, Tensor]:
+    def _mean_loss(
+        self, rollouts: Rollouts | None, log_reward: Tensor | None, encoding: Any
+    ) -> tuple[Tensor, Tensor]:
         """Gives the loss, which is a mean, and over how many terms."""
         if rollouts is None:
             nothing = torch.zeros((), device=self.instances.device)
             return nothing, nothing
-        return self.loss(rollouts, encoding), num_terms(self.settings.objective, rollouts)
+        return self.loss(rollouts, encoding, log_reward), num_terms(self.settings.objective, rollouts)
 
     def _ends(self, rollouts: Rollouts | None) -> tuple[Subgraphs, Tensor]:
         """Gives what rollouts ended in, with log-scores; with a memory to fill, that of all processes' rollouts."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
+from torch import Tensor
 
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.instances import Instances
+from gflowexplainer.rewards.consensus import Consensus, learn_consensus
+from gflowexplainer.rewards.model import Predictor
+from gflowexplainer.rewards.reward import REMOVALS, Reward
+from gflowexplainer.rewards.target import Target
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import Subgraphs
+
+# Names of random streams; those of training are others.
+CALIBRATING, MEASURING = 3, 5
+CALIBRATED = 16
+"""Rollouts of each instance that show how much its rewards differ."""
+_MEASURED, _WORK = (256, 1024), 20 << 30
+"""Rollouts that a consensus is learned from, about, over all instances: so many at least and at most, and in between as
+many as the model is asked about in so many bytes, one batch after the other."""
 
 
 def random_subgraphs(
@@ -25,3 +40,47 @@ def random_subgraphs(
         return grown.subgraphs
     visited = grown.state[grown.states.size[grown.state] > 0]
     return grown.states.subgraphs[visited]
+
+
+def find_consensus(
+    predictor: Predictor, instances: Instances, settings: Settings, evidence: Tensor, target: Target
+) -> Consensus:
+    """Learns what holds predictions in general from random subgraphs of all instances.
+
+    Args:
+        predictor: The explained model.
+        instances: The instances.
+        settings: All settings.
+        evidence: Raw evidence of every node, shape ``[n, R]``.
+        target: What is held.
+    """
+    either = settings.removal == "auto" and instances.level == "graph"
+    chosen = "induced" if settings.removal == "auto" else settings.removal
+    return learn_consensus(
+        predictor,
+        instances,
+        evidence,
+        target,
+        random_subgraphs(instances, settings, _num_measured(predictor, instances, settings), MEASURING),
+        removals=REMOVALS if either else (chosen,),
+        # A graph's default class is held by nothing in it: only the other classes show what the model looks at.
+        pooling=math.inf if instances.level == "graph" else settings.pooling,
+        num_contexts=settings.num_contexts,
+        keep_probability=settings.keep_probability,
+        seed=settings.seed,
+    )
+
+
+def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> int:
+    """Says how many rollouts of each instance a consensus is learned from."""
+    each = float(predictor.cost(instances).double().mean()) * settings.max_nodes * settings.num_contexts
+    least, most = _MEASURED
+    total = min(max(int(_WORK / each), least), most)
+    return min(max(total // len(instances), 2), 32)
+
+
+def calibrate(reward: Reward, instances: Instances, settings: Settings) -> None:
+    """Lets a reward whose exponent is relative measure how much it differs in each instance."""
+    if reward.relative:
+        # Of full size: smaller ones differ by their size above all, and there are few of them.
+        reward.calibrate(random_subgraphs(instances, settings, CALIBRATED, CALIBRATING, ends=True))

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
@@ -169,10 +170,9 @@ class AdditivePolicy(Policy):
 
     def _summary(self, encoding: AdditiveEncoding, states: States) -> Tensor:
         """Adds up what the members say, shape ``[B, 2 H]``: first for actions, then for stopping."""
-        filled = states.subgraphs.filled
-        state, slot = torch.nonzero(filled, as_tuple=True)
-        rows = encoding.member[encoding.place(states.members[state, slot])]
-        return rows.new_zeros(len(states), rows.size(1)).index_add_(0, state, rows)
+        place, filled = encoding.place(states.members.clamp(min=0)), states.subgraphs.filled.to(encoding.member)
+        # An empty slot stands for a node that may be unknown; it counts nothing.
+        return functional.embedding_bag(place.clamp(min=0), encoding.member, mode="sum", per_sample_weights=filled)
 
     def _whole(self, encoding: AdditiveEncoding, states: States, summary: Tensor, size: Tensor) -> Tensor:
         """Adds size and root to sums over members, ``[B, 2 H]``."""
