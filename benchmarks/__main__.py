@@ -49,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measures speed and exactness.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="what to run (all that measure, if none is named)")
     parser.add_argument("--fast", action="store_true", help="a quick look at everything, into runs/bench-fast")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where 'peers' runs")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where 'peers' and 'profiles' run")
     parser.add_argument("--record", action="store_true", help="let 'check' keep what it finds instead of comparing it")
     parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
     arguments = parser.parse_args()

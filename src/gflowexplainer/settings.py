@@ -79,10 +79,10 @@ class Settings:
     measure: str = "growth"
     parents: str = "dag"
     epochs: int = 200
-    max_updates: int = 200
+    max_updates: int = 50
     batch_size: int = 64
     rollouts: int = 8
-    descents: int = 1
+    descents: int = 4
     epsilon: float = 0.05
     temperature: float = 1.0
     replays: int = 0
@@ -191,6 +191,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "num_contexts": 32,
         "keep_probability": 0.7,
         "measure": "uniform",
+        "max_updates": 200,
+        "descents": 1,
     },
     "paper": {
         "max_nodes": 20,
@@ -208,6 +210,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_updates": 0,
         "batch_size": 64,
         "rollouts": 1,
+        "descents": 1,
         "epsilon": 0.0,
         "learning_rate": 1e-2,
         "final_rate": 1.0,

@@ -235,9 +235,7 @@ class Trainer:
         start = self.network.starts(self.inputs, again.instance)
         return roll_out(self.instances, again.instance, start, self.settings.max_nodes, grow_inside(again), keys)
 
-    def _mean_loss(
-        self, rollouts: Rollouts | None, log_reward: Tensor | None, encoding: Any
-    ) -> tuple[Tensor, Tensor]:
+    def _mean_loss(self, rollouts: Rollouts | None, log_reward: Tensor | None, encoding: Any) -> tuple[Tensor, Tensor]:
         """Gives the loss, which is a mean, and over how many terms."""
         if rollouts is None:
             nothing = torch.zeros((), device=self.instances.device)

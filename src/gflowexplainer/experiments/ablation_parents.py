@@ -23,8 +23,8 @@ def trainings(scope: Scope) -> dict[str, Training]:
     """Names the four trainings, to which the rule is still to be added."""
     pick = scope.pick
     # "16 batches" is read as batches of 16 instances.
-    losses = {"batch_size": 16, "epochs": pick(80, 10), "max_updates": 0}
-    engine: dict[str, Any] = {"objective": "flow_matching", "measure": "uniform"}
+    losses = {"batch_size": 16, "epochs": pick(80, 10), "max_updates": 0, "descents": 1}
+    engine: dict[str, Any] = {"objective": "flow_matching", "measure": "uniform", "descents": 1}
     alone = {"node_identities": True, "hidden": 256, "rollouts": 64, "epsilon": 0.2, "learning_rate": 3e-3}
     return {
         PAPER: Training("ba-shapes", "paper", losses | {"max_nodes": pick(20, 8)}, every=pick(1, 3)),

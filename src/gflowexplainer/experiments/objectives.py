@@ -47,7 +47,11 @@ def plan(scope: Scope) -> list[Step]:
     every = scope.pick(1, 6)
     steps: list[Step] = []
     for way, objectives in (("paper", PAPER), ("default", ENGINE)):
-        changes: dict[str, Any] = {"epochs": scope.pick(100 if way == "paper" else 200, 20), "max_updates": 0}
+        changes: dict[str, Any] = {
+            "epochs": scope.pick(100 if way == "paper" else 200, 20),
+            "max_updates": 0,
+            "descents": 1,
+        }
         changes |= {"max_nodes": 8} if way == "paper" and scope.fast else {}
         # All of them aim at the same distribution, in which every subgraph counts alike.
         changes |= {} if way == "paper" else {"measure": "uniform", "max_nodes": 6}
