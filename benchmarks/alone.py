@@ -1,7 +1,8 @@
 """One policy for many instances beside a fit for each instance alone: does sharing lose accuracy?
 
 Compared by the pooled AUC (``own``) on the same chosen instances of published graphs and GNNs, with the default
-settings and the same seed, by both readings of the samples.
+settings and the same seed, by both readings of the samples. "Alone" uses the settings for many on one instance; "without
+a fit" is what the public explainer does when it is asked at once.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from benchmarks.measuring import environment, results_folder, write_json
-from benchmarks.peers import load
+from benchmarks.peers import CONFIG, load
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.baselines.gflow import GFlow
 from gflowexplainer.baselines.interface import Scores, Subject
 from gflowexplainer.evaluation.ground_truth import GroundTruth
 from gflowexplainer.evaluation.metrics import agreement
+from gflowexplainer.evaluation.problems import Loaded
 from gflowexplainer.evaluation.record import write_text
 from gflowexplainer.evaluation.tables import Table, join, number
 from gflowexplainer.readings import WEIGHTINGS
@@ -28,6 +32,8 @@ EVERY = {"tree-cycles": 6, "tree-grid": 30, "ba-shapes": 12}
 """Each how many-th instance is chosen."""
 SEEDS = (0, 1, 2)
 TOGETHER, CHOSEN, ALONE = "together", "together on the chosen only", "alone"
+HEARD, UNHEARD = "without a fit", "without a fit, nor witnesses"
+WAYS = (TOGETHER, CHOSEN, HEARD, UNHEARD, ALONE)
 
 
 def scores_of(fitted_on: Subject, asked: Subject, seed: int) -> dict[str, Scores]:
@@ -56,6 +62,19 @@ def alone(chosen: Subject, seed: int) -> dict[str, Scores]:
     }
 
 
+def unfitted(loaded: Loaded, chosen: Subject, seed: int, **changes: Any) -> dict[str, Scores]:
+    """Asks the public explainer without fitting it: each instance gets a short training of its own."""
+    graph, found = loaded.benchmark.graphs[0], {}
+    for weighting in WEIGHTINGS:
+        algorithm = GFlowExplainer(seed=seed, weighting=weighting, **changes)
+        data = Data(x=graph.x, edge_index=graph.edge_index)
+        explanations = algorithm.explain(loaded.model, data, chosen.index, progress=False, model_config=CONFIG)
+        parts = chosen.instances.edge_id.split(chosen.instances.edge_counts.tolist())
+        masks = [one.edge_mask[edges] for one, edges in zip(explanations, parts, strict=True)]
+        found[weighting] = Scores.of_edges(chosen.instances, torch.cat(masks))
+    return found
+
+
 def measure(dataset: str, every: int, seed: int) -> dict[str, Any]:
     """Gives the AUC of each way and each reading on one dataset, and the seconds of each way."""
     loaded = load(dataset, "cpu")
@@ -66,6 +85,8 @@ def measure(dataset: str, every: int, seed: int) -> dict[str, Any]:
     ways = {
         TOGETHER: lambda: scores_of(whole, chosen, seed),
         CHOSEN: lambda: scores_of(chosen, chosen, seed),
+        HEARD: lambda: unfitted(loaded, chosen, seed),
+        UNHEARD: lambda: unfitted(loaded, chosen, seed, witnesses=0),
         ALONE: lambda: alone(chosen, seed),
     }
     auc, seconds = {}, {}
@@ -91,7 +112,7 @@ def publish(folder: Path) -> None:
     for weighting in WEIGHTINGS:
         rows = []
         for dataset, runs in stored["datasets"].items():
-            mean = {way: fmean(run["auc"][way][weighting] for run in runs) for way in (TOGETHER, CHOSEN, ALONE)}
+            mean = {way: fmean(run["auc"][way][weighting] for run in runs) for way in WAYS}
             gained = f"{mean[TOGETHER] - mean[ALONE]:+.3f}"
             count = f"{dataset}, {runs[0]['chosen']} of {runs[0]['instances']}"
             rows.append((count, *(number(value) for value in mean.values()), gained))

@@ -310,15 +310,18 @@ def main(fast: bool = False, device: str = "cpu") -> None:
     """Times everything, and stores and prints it."""
     lengths, folder = QUICK if fast else Lengths(), results_folder("peers", fast)
     before = os.getloadavg()[0]
+    found: dict[str, Any] = {}
     with threads(lengths.threads):
-        result = {
-            "datasets": {dataset: measure(dataset, lengths, device) for dataset in DATASETS},
-            "lengths": asdict(lengths),
-            "seed": SEED,
-            "cores": os.cpu_count(),
-            "load": [before, os.getloadavg()[0]],
-            **environment(),
-            "device": torch.cuda.get_device_name() if device == "cuda" else "CPU",
-        }
-    write_json(folder / FILES[device], result)
+        for dataset in DATASETS:
+            found[dataset] = measure(dataset, lengths, device)
+            result = {
+                "datasets": found,
+                "lengths": asdict(lengths),
+                "seed": SEED,
+                "cores": os.cpu_count(),
+                "load": [before, os.getloadavg()[0]],
+                **environment(),
+                "device": torch.cuda.get_device_name() if device == "cuda" else "CPU",
+            }
+            write_json(folder / FILES[device], result)
     publish(folder)

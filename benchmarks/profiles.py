@@ -58,7 +58,8 @@ def look(work: Callable[[], object], device: str) -> dict[str, Any]:
 
 
 def _is_kernel(event: Any) -> bool:
-    return event.device_type == DeviceType.CUDA
+    # Ranges that a program names stand on the same line of time as the kernels inside them.
+    return event.device_type == DeviceType.CUDA and "#" not in event.key
 
 
 def _own_time(event: Any) -> float:

@@ -95,9 +95,10 @@ def check(explanation, bound, num_nodes, num_edges):
         assert torch.allclose(inside, mask, atol=1e-5)
     else:
         # The policy's own probabilities, of which the samples are draws: the difference adds up, over the steps, what
-        # was drawn less its probability p, so that its variance is at most the sum of p.
+        # was drawn less its probability p, so that its variance is at most the sum of p; few draws of something rare
+        # lie further out than a normal distribution's would.
         deviation = (mask / explanation.num_samples).sqrt()
-        assert ((inside - mask).abs() <= 4 * deviation).all()
+        assert ((inside - mask).abs() <= 4 * deviation + 2 / explanation.num_samples).all()
         assert (mask[inside > 0] > 0).all()
 
 

@@ -17,7 +17,6 @@ from gflowexplainer.segments import (
     segment_max,
     segment_sum,
 )
-from gflowexplainer.sorting import find_sorted, first_of_each
 
 NUM_SEGMENTS = 4
 lengths = st.lists(st.integers(0, 4), max_size=6)
@@ -112,27 +111,3 @@ def test_logsumexp_has_a_right_gradient_beside_empty_segments() -> None:
 def test_logsumexp_does_not_overflow(size: float) -> None:
     total = segment_logsumexp(torch.tensor([size, size]), torch.tensor([0, 0]), 1)
     assert total.item() == pytest.approx(size + math.log(2))
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.sets(st.integers(-20, 20), max_size=10), st.lists(st.integers(-25, 25), max_size=10))
-def test_find_sorted_equals_a_dictionary(hay: set[int], needles: list[int]) -> None:
-    places = {value: i for i, value in enumerate(sorted(hay))}
-    position, found = find_sorted(torch.tensor(sorted(hay), dtype=torch.long), torch.tensor(needles, dtype=torch.long))
-    assert found.tolist() == [needle in places for needle in needles]
-    assert position[found].tolist() == [places[needle] for needle in needles if needle in places]
-
-
-def test_find_sorted_takes_needles_of_any_shape() -> None:
-    position, found = find_sorted(torch.tensor([2, 5]), torch.tensor([[5, 2], [9, 0]]))
-    assert found.tolist() == [[True, True], [False, False]]
-    assert position[0].tolist() == [1, 0]
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.integers(-4, 4), max_size=10))
-def test_first_of_each_equals_a_loop(keys: list[int]) -> None:
-    unique, first, group = first_of_each(torch.tensor(keys, dtype=torch.long))
-    assert unique.tolist() == sorted(set(keys))
-    assert first.tolist() == [keys.index(key) for key in sorted(set(keys))]
-    assert unique[group].tolist() == keys

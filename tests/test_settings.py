@@ -22,6 +22,7 @@ NAMES = {
         "batch_size",
         "rollouts",
         "descents",
+        "witnesses",
         "replays",
         "seed",
     ],
@@ -54,8 +55,16 @@ def test_every_setting_is_tested_here() -> None:
     + [(name, value) for name in NAMES["real"] for value in (True, "7", None, float("inf"), float("nan"))]
     + [(name, value) for name in NAMES["switch"] for value in (1, "yes", None)]
     + [(name, value) for name in NAMES["choice"] for value in ("nonsense", 3, None)]
-    + [(name, value) for name in NAMES["whole"] if name not in ("replays", "max_updates", "seed") for value in (0, -1)]
-    + [(name, -1) for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates")]
+    + [
+        (name, value)
+        for name in NAMES["whole"]
+        if name not in ("replays", "max_updates", "witnesses", "seed")
+        for value in (0, -1)
+    ]
+    + [
+        (name, -1)
+        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "witnesses")
+    ]
     + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
     + [(name, value) for name in ("keep_probability", "final_rate", "locator_share") for value in (0, -0.1, 1.5)]
     + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 9), ("max_nodes", 1)],

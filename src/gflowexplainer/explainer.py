@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
@@ -24,17 +22,21 @@ from gflowexplainer.graph_index import GraphIndex
 from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
 from gflowexplainer.questions import GraphQuestions, NodeQuestions, Question, check_one, model_config_of
 from gflowexplainer.readings import WEIGHTINGS
+from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.settings import Settings
-from gflowexplainer.training import CHECKPOINT, Callback, Trainer
+from gflowexplainer.training import CHECKPOINT, Callback, Trainer, learning
 from gflowexplainer.user_graphs import graphs_of, user_graph, without_batch
+from gflowexplainer.witnesses import Witnesses
 
 FILE = "explainer.safetensors"
 KIND = "explainer"
 ALONE: dict[str, Any] = {
     "objective": "log_partition_variance",
-    "epochs": 150,
+    "epochs": 50,
+    "max_updates": 0,
     "rollouts": 32,
+    "descents": 4,
     "learning_rate": 0.03,
     "epsilon": 0.2,
     "node_identities": True,
@@ -208,8 +210,9 @@ class GFlowExplainer(ExplainerAlgorithm):
             )
         config, questions = self._questions(model, data, index, target, model_config, graph_index, kwargs)
         question = questions.question(slice(None))
-        with _learning():
-            trainer = self._trainer(question, self.settings, fabric=fabric)
+        consensus = Witnesses(questions, self.settings).consensus(question)
+        with learning():
+            trainer = self._trainer(question, self.settings, consensus=consensus, fabric=fabric)
             trainer.run(folder, progress=progress, callback=callback)
         self._fitted = Fitted(trainer.weights(), fingerprint(model), config_to_dict(config))
         if folder is not None and trainer.ranks.first:
@@ -245,7 +248,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         if fitted is not None:
             fitted.refuse_others(name, config)
         at_once = 1 if fitted is None else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
-        explanations = []
+        explanations, witnesses = [], Witnesses(questions, self.settings)
         for begin in tqdm(
             range(0, len(questions), at_once),
             disable=not progress or fitted is not None,
@@ -254,9 +257,11 @@ class GFlowExplainer(ExplainerAlgorithm):
         ):
             asked = questions.question(slice(begin, begin + at_once))
             for question in asked.split(self.num_samples * self.settings.max_nodes, self.memory_budget):
-                with _learning():
+                with learning():
                     if fitted is None:
-                        trainer = self._trainer(question, self.settings_alone).run(progress=False)
+                        consensus = witnesses.consensus(question)
+                        trainer = self._trainer(question, self.settings_alone, consensus=consensus)
+                        trainer.run(progress=False)
                     else:
                         trainer = self._trainer(question, self.settings, fitted.weights)
                 explanations += answer(
@@ -361,6 +366,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         question: Question,
         settings: Settings,
         weights: dict[str, Tensor] | None = None,
+        consensus: Consensus | None = None,
         fabric: Fabric | None = None,
     ) -> Trainer:
         try:
@@ -372,6 +378,7 @@ class GFlowExplainer(ExplainerAlgorithm):
                 evidence=question.evidence,
                 target=question.target,
                 weights=weights,
+                consensus=consensus,
                 fabric=fabric,
             )
         except (ConfigError, RuntimeError) as error:
@@ -385,10 +392,3 @@ class GFlowExplainer(ExplainerAlgorithm):
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._changes.items())
         return f"{type(self).__name__}(preset={self._preset!r}{shown}, fitted={self.is_fitted})"
-
-
-@contextmanager
-def _learning() -> Iterator[None]:
-    """Lets the flow network learn, even if the user asks from within ``no_grad`` or ``inference_mode``."""
-    with torch.inference_mode(False), torch.enable_grad():
-        yield

@@ -145,25 +145,37 @@ class NodeQuestions:
     def __len__(self) -> int:
         return self.nodes.numel()
 
+    @property
+    def total(self) -> int:
+        """Number of nodes of the graph, asked about or not."""
+        return self._index.num_nodes
+
     def question(self, which: slice) -> Question:
         """Cuts out the instances ``which``."""
-        nodes, graph, predictor = self.nodes[which], self._detached, self.predictor
-        instances = Instances.around_nodes(
-            graph.x,
-            graph.edge_index,
-            nodes,
-            predictor.num_hops,
-            graph_index=self._index,
-            limit=self._limit,
-            **graph.arguments,
-        )
+        return self._cut(self.nodes[which], None if self._given is None else self._given[which])
+
+    def at(self, nodes: Tensor) -> Question:
+        """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
+        return self._cut(nodes, None)
+
+    def labels_at(self, nodes: Tensor) -> Tensor:
+        """Tells which class the model predicts at nodes, shape ``[I]``."""
+        label = Target.of(self.predictor, self._instances(nodes)).label
+        assert label is not None
+        return label
+
+    def _instances(self, nodes: Tensor) -> Instances:
+        graph, hops = self._detached, self.predictor.num_hops
+        bounds: dict[str, Any] = {"graph_index": self._index, "limit": self._limit}
+        return Instances.around_nodes(graph.x, graph.edge_index, nodes, hops, **bounds, **graph.arguments)
+
+    def _cut(self, nodes: Tensor, label: Tensor | None) -> Question:
+        instances, predictor = self._instances(nodes), self.predictor
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
         evidence = predictor.read(seen.output)
         whole = evidence[instances.center]
-        label = None
-        if self._given is not None:
-            label = self._given[which]
+        if label is not None:
             # The same node may be asked about with several targets: these are different instances.
             instances = _named(instances, combine(instances.graph, _row_hash(label)))
         target = Target.of(predictor, instances, label, prediction=whole)

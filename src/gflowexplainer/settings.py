@@ -47,6 +47,8 @@ class Settings:
         max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
+        witnesses: Instances that a consensus is learned from at least, as far as the graph has more nodes than were
+            asked about.
         descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.
@@ -83,6 +85,7 @@ class Settings:
     batch_size: int = 64
     rollouts: int = 8
     descents: int = 4
+    witnesses: int = 64
     epsilon: float = 0.05
     temperature: float = 1.0
     replays: int = 0
@@ -106,7 +109,7 @@ class Settings:
         counts = ("max_nodes", "min_nodes", "num_contexts", "max_graph_nodes", "hidden", "epochs", "batch_size")
         for name in (*counts, "rollouts", "descents"):
             self._at_least(name, 1)
-        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates"):
+        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "witnesses"):
             self._at_least(name, 0)
         for name in ("beta", "temperature", "learning_rate"):
             if getattr(self, name) <= 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class Trainer:
             at node level.
         target: What is to be held; the model's own prediction if not given.
         weights: What :meth:`weights` gave after an earlier training, to begin with and to see these instances by.
+        consensus: What holds predictions in general, if it was learned elsewhere.
         fabric: A Fabric that was launched, where several processes train together; each makes a trainer alike.
     """
 
@@ -68,17 +70,16 @@ class Trainer:
         evidence: Tensor | None = None,
         target: Target | None = None,
         weights: Mapping[str, Tensor] | None = None,
+        consensus: Consensus | None = None,
         fabric: Fabric | None = None,
     ) -> None:
         self.predictor, self.settings, self.ranks = predictor, settings, Ranks(fabric)
         target = Target.of(predictor, instances) if target is None else target
-        self.consensus: Consensus | None = None
-        if settings.reward == "consensus":
-            self.consensus = (
-                find_consensus(predictor, instances, settings, raw_evidence(instances, evidence), target)
-                if weights is None
-                else Consensus.from_tensors(weights, instances.device)
-            )
+        if settings.reward == "consensus" and weights is not None:
+            consensus = Consensus.from_tensors(weights, instances.device)
+        elif settings.reward == "consensus" and consensus is None:
+            consensus = find_consensus(predictor, instances, settings, raw_evidence(instances, evidence), target)
+        self.consensus = consensus
         self.reward = build_reward(
             settings,
             predictor,
@@ -381,3 +382,10 @@ class Trainer:
 def _mean(values: Tensor) -> tuple[Tensor, Tensor]:
     """Gives the mean of values ``[N]``, 0 if there are none, and their number."""
     return values.sum() / max(values.numel(), 1), torch.tensor(values.numel(), device=values.device)
+
+
+@contextmanager
+def learning() -> Iterator[None]:
+    """Lets the flow network learn, even if the user asks from within ``no_grad`` or ``inference_mode``."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
