@@ -1,8 +1,8 @@
 """One policy for many instances beside a fit for each instance alone: does sharing lose accuracy?
 
 Compared by the pooled AUC (``own``) on the same chosen instances of published graphs and GNNs, with the default
-settings and the same seed, by both readings of the samples. "Alone" uses the settings for many on one instance; "without
-a fit" is what the public explainer does when it is asked at once.
+settings and the same seed, by both readings of the samples. "Alone" uses the settings for many on one instance;
+"without a fit" is what the public explainer does when it is asked at once.
 """
 
 from __future__ import annotations

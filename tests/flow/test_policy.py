@@ -79,6 +79,26 @@ def test_gradients_reach_every_parameter(name):
         assert torch.isfinite(parameter.grad).all(), label
 
 
+def test_a_batch_in_parts_has_the_same_flows_and_gradients(monkeypatch):
+    policy, _, states = setup("additive", True)
+    found = []
+
+    def encode():
+        return policy.encode(states.instances, states.instances.x.double())
+
+    for bound in (1 << 18, 5):
+        monkeypatch.setattr("gflowexplainer.flow.policy._ENTRIES_AT_ONCE", bound)
+        policy.zero_grad()
+        action, stop = policy.log_flows(encode(), states)
+        assert action.numel() > 5
+        (action.square().sum() + stop.sum()).backward()
+        found.append([action.detach(), stop.detach(), *(p.grad.clone() for p in policy.parameters())])
+    for whole, parts in zip(*found, strict=True):
+        torch.testing.assert_close(parts, whole)
+    with torch.no_grad():
+        assert torch.equal(policy.log_flows(encode(), states)[0], found[1][0])
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_an_empty_state_never_stops(name):
     policy, encoding, states = setup(name, False)

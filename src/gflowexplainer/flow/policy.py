@@ -13,11 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from gflowexplainer.flow.states import States
 from gflowexplainer.instances import Instances
 from gflowexplainer.segments import segment_logsumexp
 from gflowexplainer.subgraphs import size_penalty
+
+_ENTRIES_AT_ONCE = 1 << 18
+"""Frontier nodes that a policy looks at together: some hundred MiB."""
 
 
 class Policy(nn.Module, ABC):
@@ -190,10 +194,21 @@ class AdditivePolicy(Policy):
         """See :class:`Policy`."""
         whole = self._whole(encoding, states, self._summary(encoding, states), states.size)
         for_action, for_stop = whole.chunk(2, dim=1)
-        hidden = encoding.candidate[encoding.place(states.frontier)] + for_action[states.frontier_state]
-        hidden = hidden + self._links(encoding, states.frontier, states.links)
-        action = self.action_head(hidden)[:, 0]
+        entries = states.frontier.numel()
+        if entries <= _ENTRIES_AT_ONCE:
+            action = self._actions(encoding, states, for_action, slice(None))
+        else:
+            # Of a large batch only the answers are kept, and what led to them is computed again for the gradient.
+            parts = [slice(begin, begin + _ENTRIES_AT_ONCE) for begin in range(0, entries, _ENTRIES_AT_ONCE)]
+            given = (self._actions, encoding, states, for_action)
+            action = torch.cat([checkpoint(*given, part, use_reentrant=False) for part in parts])
         return action, self._bounded(self.stop_head(for_stop)[:, 0], states)
+
+    def _actions(self, encoding: AdditiveEncoding, states: States, for_action: Tensor, part: slice) -> Tensor:
+        """Gives the log-flows of adding the frontier nodes of ``part``."""
+        node, state = states.frontier[part], states.frontier_state[part]
+        hidden = encoding.candidate[encoding.place(node)] + for_action[state]
+        return self.action_head(hidden + self._links(encoding, node, states.links[part]))[:, 0]
 
     def log_inflows(self, encoding: AdditiveEncoding, states: States, parents: Tensor) -> Tensor:
         """See :class:`Policy`."""
