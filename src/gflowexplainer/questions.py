@@ -158,11 +158,10 @@ class NodeQuestions:
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
         return self._cut(nodes, None)
 
-    def labels_at(self, nodes: Tensor) -> Tensor:
-        """Tells which class the model predicts at nodes, shape ``[I]``."""
-        label = Target.of(self.predictor, self._instances(nodes)).label
-        assert label is not None
-        return label
+    def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, bool]:
+        """Tells which class the model predicts at nodes, ``[I]``, and whether an instance there is beyond the bound."""
+        instances = self._instances(nodes)
+        return Target.of(self.predictor, instances).label, instances.left_out is not None
 
     def _instances(self, nodes: Tensor) -> Instances:
         graph, hops = self._detached, self.predictor.num_hops

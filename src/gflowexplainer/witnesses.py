@@ -21,8 +21,8 @@ from gflowexplainer.trials import find_consensus
 
 _STREAM = 101
 """Names the random order in which instances are called, apart from all other noise."""
-_CALLED = 8
-"""So many times as many instances as are needed are asked for their class."""
+_CALLED, _AT_ONCE = 8, 16
+"""At most so many times as many nodes as are needed are asked for their class, so many at once."""
 
 
 class Witnesses:
@@ -64,15 +64,26 @@ class Witnesses:
         called = drawn[torch.argsort(first)]
         if called.numel() <= asked:
             return None
-        place = torch.arange(called.numel(), device=labels.device)
-        if labels.numel():
-            known = questions.labels_at(called)
-            # As they were called, but of each wanted class in turn first, and of no wanted one last.
-            place = torch.where(torch.isin(known, labels), 0, called.numel())
-            for label in labels:
-                own = torch.nonzero(known == label).flatten()
-                place[own] = torch.arange(own.numel(), device=own.device)
-        chosen = called[torch.argsort(place, stable=True)][: settings.witnesses]
+        known = labels[:0]
+        for some in called.split(_AT_ONCE):
+            more, large = questions.labels_at(some)
+            known = torch.cat([known, some if more is None else more])
+            wanted = known.numel() if more is None else int(torch.isin(known, labels).sum())
+            # Where instances are as large as they may be, a few must do.
+            if large or wanted >= settings.witnesses:
+                break
+        chosen = called[torch.argsort(_order(known, labels), stable=True)][: settings.witnesses]
         question = questions.at(chosen.sort().values)
         evidence = raw_evidence(question.instances, question.evidence)
         return find_consensus(question.predictor, question.instances, settings, evidence, question.target)
+
+
+def _order(known: Tensor, labels: Tensor) -> Tensor:
+    """Ranks witnesses of classes ``known`` ``[W]``: as they were called, each wanted class in turn, others last."""
+    place = torch.arange(known.numel(), device=known.device)
+    if labels.numel():
+        place += known.numel()
+    for label in labels:
+        own = torch.nonzero(known == label).flatten()
+        place[own] = torch.arange(own.numel(), device=own.device)
+    return place
