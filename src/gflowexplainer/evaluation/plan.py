@@ -59,7 +59,11 @@ _SUITE: dict[str, dict[str, Part]] = {
     "gflow-graph": _TWO,
     "gflow-tb": _TWO,
     "gflow-ctb": _TWO,
-    "gflow-paper": {"mutagenicity": Part(seeds=2, every=10), ELSEWHERE: Part(seeds=2)},
+    "gflow-paper": {
+        **{name: Part(seeds=2, every=5) for name in ("ba-shapes", "ba-community", "ba-2motifs")},
+        "mutagenicity": Part(seeds=2, every=10),
+        ELSEWHERE: Part(seeds=2),
+    },
     "graphmask": {"mutagenicity": Part(seeds=3, every=10), ELSEWHERE: Part(seeds=3, every=5)},
     "subgraphx": {
         "ba-shapes": Part(seeds=2, every=12, settings=_SHORT),
