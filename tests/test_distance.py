@@ -24,7 +24,8 @@ def trainer(**settings):
 
 @pytest.mark.parametrize("reward", [{"beta": 3.0}, {"reward": "context", "relative_beta": False, "min_nodes": 1}])
 def test_the_curve_is_written_and_falls(tmp_path, reward):
-    trainer(node_identities=True, max_updates=0, **reward).run(tmp_path, progress=False, callback=DistanceCurve(every=20))
+    whole = trainer(node_identities=True, max_updates=0, **reward)
+    whole.run(tmp_path, progress=False, callback=DistanceCurve(every=20))
     records = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
     curve = [record["distance"] for record in records if "distance" in record]
     assert len(curve) == 3
