@@ -62,8 +62,8 @@ def short(explainer: str, dataset: str) -> Part:
 
 
 def protocol(scope: Scope) -> ProtocolSettings:
-    """Gives the settings of ``evaluate``; a fast run leaves out robust fidelity, which is not shown."""
-    return scope.pick(ProtocolSettings(), ProtocolSettings(metrics=MetricSettings(num_contexts=0)))
+    """Gives the settings of ``evaluate --contexts 10``; a fast run leaves out robust fidelity, which is not shown."""
+    return ProtocolSettings(metrics=MetricSettings(num_contexts=scope.pick(10, 0)))
 
 
 def shared_contests(scope: Scope, explainers: Sequence[str], datasets: Sequence[str], seeds: int) -> list[Contest]:
