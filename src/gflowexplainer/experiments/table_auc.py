@@ -249,9 +249,9 @@ All explainers in one harness on the published GNNs (where they are not at hand,
 truth; the table with every motif's edges, which the baselines' public code counts, stands below. Ours twice: in the
 paper's settings (its network, reward, loss and hyper-parameters, `gflow-paper`) and by default (`gflow`). The cells are
 those of `gflowexplainer evaluate --suite paper --explainers all --contexts 10`, in `results/accuracy`; what is slow is
-thinned by the same plan. [Peers](../peers.md) says how each follows its original. On the trees the distribution that the paper's
-reward aims at is computed too, by enumeration of every connected subgraph: what a perfect training would reach. More on
-that in [rewards](../rewards.md).
+thinned by the same plan. [Peers](../peers.md) says how each follows its original. On the trees the distribution that
+the paper's reward aims at is computed too, by enumeration of every connected subgraph: what a perfect training would
+reach. More on that in [rewards](../rewards.md).
 """,
     plan=plan,
     present=present,
