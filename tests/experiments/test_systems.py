@@ -3,6 +3,7 @@ import pytest
 from gflowexplainer.baselines.registry import names
 from gflowexplainer.evaluation import paper
 from gflowexplainer.evaluation.bench import Bench, Contestant, ProtocolSettings, Task
+from gflowexplainer.evaluation.metrics import MetricSettings
 from gflowexplainer.evaluation.paper import DATASETS
 from gflowexplainer.evaluation.plan import suite
 from gflowexplainer.experiments import Scope
@@ -15,12 +16,12 @@ def test_every_system_of_the_paper_is_an_explainer_here():
 
 
 def test_the_cells_are_those_of_evaluate(tmp_path):
-    """The files that ``evaluate --suite paper`` would write are the ones that are looked for."""
+    """The files that ``evaluate --suite paper --contexts 10`` would write are the ones that are looked for."""
     scope = Scope()
     (contest,) = shared_contests(scope, ["subgraphx"], ["ba-shapes"], 10)
     part = suite("subgraphx", "ba-shapes")
     task = Task(scope.problem("ba-shapes"), Contestant.named("subgraphx").beginning_with(part.settings), 0, part.every)
-    wanted = Bench(tmp_path, ProtocolSettings()).path(task)
+    wanted = Bench(tmp_path, ProtocolSettings(metrics=MetricSettings(num_contexts=10))).path(task)
     (contestant,) = contest.contestants
     mine = Task(contest.problem, contestant.beginning_with(part.settings), contest.seeds[0], part.every)
     assert Bench(tmp_path, contest.settings).path(mine) == wanted
