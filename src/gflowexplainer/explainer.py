@@ -210,9 +210,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             )
         config, questions = self._questions(model, data, index, target, model_config, graph_index, kwargs)
         question = questions.question(slice(None))
-        consensus = Witnesses(questions, self.settings).consensus(question)
         with learning():
-            trainer = self._trainer(question, self.settings, consensus=consensus, fabric=fabric)
+            trainer = self._trainer(question, self.settings, fabric=fabric)
             trainer.run(folder, progress=progress, callback=callback)
         self._fitted = Fitted(trainer.weights(), fingerprint(model), config_to_dict(config))
         if folder is not None and trainer.ranks.first:

@@ -47,8 +47,7 @@ class Settings:
         max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
-        witnesses: Instances that a consensus is learned from at least, as far as the graph has more nodes than were
-            asked about.
+        witnesses: Other nodes of the graph that a consensus is learned from where one node is explained without a fit.
         descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.

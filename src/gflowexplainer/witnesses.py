@@ -1,4 +1,4 @@
-"""Other nodes of a graph that a consensus is learned from where few are asked about.
+"""Other nodes of a graph that a consensus is learned from where one is explained without a fit.
 
 What holds predictions in general cannot be told from one instance. The graph that it lies in has more nodes: some of
 these, of the same predicted class as far as there are any, bear witness. Which ones depends on the asked class, the
