@@ -14,7 +14,7 @@ Node sets of many explained nodes are sorted lists of *keys*, ``owner * N + node
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -26,6 +26,7 @@ from gflowexplainer.segments import pointers, segment_max, segment_sum, slices
 from gflowexplainer.sorting import find_sorted, order_of, unique, unique_groups
 
 DAMPING = 0.85
+_REACH = ("key", "relevance", "dropped")
 _ENTRIES_AT_ONCE = 1 << 22
 
 
@@ -56,7 +57,8 @@ def reach(index: GraphIndex, start: Tensor, num_hops: int, limit: int | None = N
     key, relevance = start, torch.ones(start.numel(), dtype=torch.double, device=start.device)
     newest, weight, dropped = key, relevance, key[:0]
     for _ in range(num_hops):
-        found, value = _senders(index, newest, weight)[:2]
+        sent = [_senders(index, newest[rows], weight[rows])[:2] for rows in _chunks(index, newest)]
+        found, value = (torch.cat(parts) for parts in zip((key[:0], relevance[:0]), *sent, strict=True))
         fresh = ~find_sorted(key, found)[1]
         found, value = found[fresh], value[fresh]
         if found.numel() == 0:
@@ -93,13 +95,29 @@ class Surroundings:
 
 def surround(index: GraphIndex, inner: Reach, limit: int | None = None) -> Surroundings:
     """Adds whatever sends an edge to the nodes of ``inner``; for each owner at most ``limit`` nodes more."""
+    nothing = inner.key[:0]
+    parts = [
+        Surroundings(Reach(nothing, inner.relevance[:0], inner.dropped), nothing, nothing.new_zeros(2, 0), nothing)
+    ]
+    count = 0
+    for rows in _chunks(index, inner.key):
+        part = _surround_some(index, Reach(inner.key[rows], inner.relevance[rows], nothing), limit)
+        parts.append(replace(part, inside=part.inside + count, edge_index=part.edge_index + count))
+        count += part.reach.key.numel()
+    key, relevance, dropped = (torch.cat([getattr(p.reach, name) for p in parts]) for name in _REACH)
+    inside, edge_id = (torch.cat([getattr(p, name) for p in parts]) for name in ("inside", "edge_id"))
+    ends = torch.cat([part.edge_index for part in parts], dim=1)
+    return Surroundings(Reach(key, relevance, unique(dropped)), inside, ends, edge_id)
+
+
+def _surround_some(index: GraphIndex, inner: Reach, limit: int | None) -> Surroundings:
+    """Does that for some owners, whose incoming edges fit into memory."""
     sent = _senders(index, inner.key, inner.relevance)
     fresh = ~find_sorted(inner.key, sent.key)[1]
     found, value, dropped = sent.key[fresh], sent.relevance[fresh], inner.dropped
     if limit is not None:
         kept = _most_relevant(index, found, value, limit)
-        dropped = unique(torch.cat([dropped, found[~kept]]))
-        found, value = found[kept], value[kept]
+        dropped, found, value = found[~kept], found[kept], value[kept]
     outer = Reach(*_merge(inner.key, inner.relevance, found, value), dropped)
     inside = find_sorted(outer.key, inner.key)[0]
     place, there = find_sorted(outer.key, sent.key)
@@ -142,18 +160,13 @@ class _Senders(NamedTuple):
 
 def _senders(index: GraphIndex, key: Tensor, relevance: Tensor) -> _Senders:
     """Finds the nodes that send an edge to ``key``, with their relevance by these edges."""
-    size, count = index.num_nodes, 0
-    parts = [(key[:0], relevance[:0], key[:0], key[:0], key[:0])]
-    for rows in _chunks(index, key):
-        node = key[rows] % size
-        row, position = index.incoming(node)
-        found, group = unique_groups((key[rows] - node)[row] + index.source[position])
-        share = (relevance[rows] / index.in_degree(node).clamp(min=1))[row]
-        best = segment_max(relevance[rows][row], group, found.numel())
-        value = DAMPING * torch.minimum(segment_sum(share, group, found.numel()), best)
-        parts.append((found, value, group + count, row + rows.start, position))
-        count += found.numel()
-    return _Senders(*(torch.cat(part) for part in zip(*parts, strict=True)))
+    node = key % index.num_nodes
+    row, position = index.incoming(node)
+    found, group = unique_groups((key - node)[row] + index.source[position])
+    share = (relevance / index.in_degree(node).clamp(min=1))[row]
+    best = segment_max(relevance[row], group, found.numel())
+    value = DAMPING * torch.minimum(segment_sum(share, group, found.numel()), best)
+    return _Senders(found, value, group, row, position)
 
 
 def _merge(key: Tensor, value: Tensor, more: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
