@@ -105,10 +105,9 @@ def test_only_rows_of_the_part_are_read(ladder, tmp_path):
     index.save(tmp_path / "i.npy")
     index = GraphIndex.open(tmp_path / "i.npy")
     far = Data(x=stored, edge_index=ladder.edge_index)
-    quick = {**QUICK, "witnesses": 0}
-    algorithm = GFlowExplainer(**quick).fit(NodeModel(), far, [300, 310], graph_index=index, progress=False)
+    algorithm = GFlowExplainer(**QUICK).fit(NodeModel(), far, [300, 310], graph_index=index, progress=False)
     (explanation,) = algorithm.explain(NodeModel(), far, 200, graph_index=index)
-    near = GFlowExplainer(**quick).fit(NodeModel(), ladder, [300, 310], progress=False)
+    near = GFlowExplainer(**QUICK).fit(NodeModel(), ladder, [300, 310], progress=False)
     (wanted,) = near.explain(NodeModel(), ladder, 200)
     assert torch.equal(explanation.node_mask, wanted.node_mask)
     assert torch.equal(explanation.edge_mask, wanted.edge_mask)

@@ -8,7 +8,6 @@ graph and the seed alone, never on what else is asked. A graph that is explained
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.noise import uniform
@@ -35,55 +34,42 @@ class Witnesses:
 
     def __init__(self, questions: NodeQuestions | GraphQuestions, settings: Settings) -> None:
         self.questions, self.settings = questions, settings
-        self._known: dict[tuple[int, ...], Consensus | None] = {}
+        self._known: dict[int | None, Consensus | None] = {}
 
     def consensus(self, question: Question) -> Consensus | None:
-        """Gives what holds the classes of ``question`` in general; ``None`` where it may as well tell that itself.
+        """Gives what holds the class of the one instance of ``question`` in general.
 
-        That is where it has as many instances as are needed, where the graph has no more, where whole graphs are
-        explained, and where no consensus is used.
+        It is ``None`` where there is nobody else to ask: where whole graphs are explained, where the graph has no
+        other node, and where no consensus is used.
         """
-        labels, asked = question.target.label, len(question.instances)
-        if self.settings.reward != "consensus" or asked >= self.settings.witnesses:
+        if self.settings.reward != "consensus" or self.settings.witnesses == 0:
             return None
         if isinstance(self.questions, GraphQuestions):
             return None
-        key = () if labels is None else tuple(torch.unique(labels).tolist())
-        if key not in self._known:
-            wanted = torch.tensor(key, dtype=torch.long, device=question.instances.device)
+        label = None if question.target.label is None else int(question.target.label)
+        if label not in self._known:
             try:
-                self._known[key] = self._learn(self.questions, wanted, asked)
+                self._known[label] = self._learn(self.questions, label)
             except InstanceError:
                 # Something is wrong with data that nobody asked about.
-                self._known[key] = None
-        return self._known[key]
+                self._known[label] = None
+        return self._known[label]
 
-    def _learn(self, questions: NodeQuestions, labels: Tensor, asked: int) -> Consensus | None:
-        settings, draws = self.settings, torch.arange(_CALLED * self.settings.witnesses, device=labels.device)
+    def _learn(self, questions: NodeQuestions, label: int | None) -> Consensus | None:
+        settings = self.settings
+        draws = torch.arange(_CALLED * settings.witnesses, device=questions.nodes.device)
         drawn, first, _ = first_of_each((uniform(settings.seed, _STREAM, draws) * questions.total).long())
         called = drawn[torch.argsort(first)]
-        if called.numel() <= asked:
+        if called.numel() == 1:
             return None
-        known = labels[:0]
+        same = torch.zeros(0, dtype=torch.bool, device=called.device)
         for some in called.split(_AT_ONCE):
-            more, large = questions.labels_at(some)
-            known = torch.cat([known, some if more is None else more])
-            wanted = known.numel() if more is None else int(torch.isin(known, labels).sum())
+            labels, large = questions.labels_at(some)
+            same = torch.cat([same, some >= 0 if labels is None or label is None else labels.eq(label)])
             # Where instances are as large as they may be, a few must do.
-            if large or wanted >= settings.witnesses:
+            if large or same.sum() >= settings.witnesses:
                 break
-        chosen = called[torch.argsort(_order(known, labels), stable=True)][: settings.witnesses]
-        question = questions.at(chosen.sort().values)
+        by_class = torch.argsort(same.long(), descending=True, stable=True)
+        question = questions.at(called[by_class][: settings.witnesses].sort().values)
         evidence = raw_evidence(question.instances, question.evidence)
         return find_consensus(question.predictor, question.instances, settings, evidence, question.target)
-
-
-def _order(known: Tensor, labels: Tensor) -> Tensor:
-    """Ranks witnesses of classes ``known`` ``[W]``: as they were called, each wanted class in turn, others last."""
-    place = torch.arange(known.numel(), device=known.device)
-    if labels.numel():
-        place += known.numel()
-    for label in labels:
-        own = torch.nonzero(known == label).flatten()
-        place[own] = torch.arange(own.numel(), device=own.device)
-    return place
