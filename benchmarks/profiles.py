@@ -18,14 +18,13 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.measuring import environment, results_folder, threads, write_json
-from benchmarks.peers import DATASETS, SEED, copied, explain_ours, load
+from benchmarks.peers import DATASETS, FILES, SEED, copied, explain_ours, load
 from gflowexplainer.baselines.exact import untrained
 from gflowexplainer.baselines.interface import Subject
 from gflowexplainer.evaluation.record import write_text
 from gflowexplainer.evaluation.tables import NOT_THERE, Table, join
 from gflowexplainer.settings import Settings
 
-FILES = {"cpu": "results.json", "cuda": "results-cuda.json"}
 COPIES, REPEATS, SHOWN = {"cpu": 1, "cuda": 50}, 5, 6
 
 

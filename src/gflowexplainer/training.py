@@ -146,9 +146,8 @@ class Trainer:
         """Gives the log-reward of every state that rollouts visited, shape ``[U]``; 0 for the empty subgraph."""
         states = rollouts.states
         ends = torch.nonzero(states.size > 0).flatten()
-        reward = torch.zeros(len(states), device=ends.device)
-        reward[ends] = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends]).to(reward.dtype)
-        return reward
+        value = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
+        return value.new_zeros(len(states)).index_copy_(0, ends, value)
 
     def loss(self, rollouts: Rollouts, encoding: Any = None, log_reward: Tensor | None = None) -> Tensor:
         """Evaluates the objective on all states that rollouts visited, with gradients.
@@ -175,7 +174,7 @@ class Trainer:
             stop=stop[at],
             taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop[at],
             inflow=None if inflow is None else inflow[at],
-            log_reward=reward[at],
+            log_reward=reward[at].to(stop.dtype),
             can_stop=states.size[at] > 0,
             measure=log_steps(rollouts, settings.measure, settings.parents),
             successor=rollouts.successor,

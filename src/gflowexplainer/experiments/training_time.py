@@ -119,7 +119,7 @@ GFlowExplainer takes 7 to 12 s, one of RG-Explainer 5 to 28 s: overall GFlowExpl
 The same values as `inference-time`: all explainers of a dataset one after the other in one process on one machine.
 RG-Explainer is trained with its pre-training and without any epoch, and then with some; ours for one epoch, and then
 for some more; the differences give the time of an epoch. A whole fit is preparation and as many epochs as the explainer
-has by default: RG-Explainer's by its public code, the paper's 100, ours as many as its 50 updates take.
+has by default: RG-Explainer's by its public code, the paper's 100, ours as many as its updates take.
 """,
     plan=steps,
     present=present,
