@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.policy import Policy
@@ -84,14 +85,14 @@ class PaperPolicy(Policy):
         return PaperEncoding(features, spread, self._returning(instances, row, degree))
 
     def _propagate(self, signal: Tensor, row: Tensor, column: Tensor, degree: Tensor) -> Tensor:
-        """Applies APPNP to ``signal`` ``[n, ...]``; self loops are added, ``degree`` counts them."""
+        """Applies APPNP to ``signal`` ``[n, C]``; ``row`` ascends, self loops are added, ``degree`` counts them."""
         scale = degree.rsqrt()
-        weight = (scale[row] * scale[column]).view(-1, *[1] * (signal.dim() - 1))
-        own = (1 / degree).view(-1, *[1] * (signal.dim() - 1))
+        weight, own = scale[row] * scale[column], (1 / degree)[:, None]
+        first = pointers(torch.bincount(row, minlength=signal.size(0)))
         out = signal
         for _ in range(self.layers):
-            moved = segment_sum(weight * out[column], row, signal.size(0)) + own * out
-            out = (1 - self.alpha) * moved + self.alpha * signal
+            moved = embedding_bag(column, out, first, mode="sum", per_sample_weights=weight, include_last_offset=True)
+            out = (1 - self.alpha) * (moved + own * out) + self.alpha * signal
         return out
 
     def _returning(self, instances: Instances, row: Tensor, degree: Tensor) -> Tensor:
@@ -204,9 +205,10 @@ class PaperPolicy(Policy):
             flow = self.head(self.mlp(self.transform(parent)))[:, 0]
         else:
             built = states.without(state, slot)
-            action, _ = self.log_flows(encoding, built)
-            hit = torch.nonzero(built.frontier == node[built.frontier_state]).flatten()
+            rows, parent_state, candidate = self._signals_on_frontier(encoding, built)
+            hit = torch.nonzero(candidate == node[parent_state]).flatten()
+            action = self.head(self.mlp(self.transform(rows[hit])))[:, 0]
             flow = action.new_full((node.numel(),), -torch.inf)
-            flow = flow.index_put((built.frontier_state[hit],), action[hit])
+            flow = flow.index_put((parent_state[hit],), action)
         flows = flow.new_full(parents.shape, -torch.inf)
         return flows.index_put((state, slot), flow)
