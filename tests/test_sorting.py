@@ -21,6 +21,19 @@ def test_keys_are_sorted_as_torch_sorts_them(values: list[int]) -> None:
         assert torch.equal(one, other)
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=3), st.sampled_from([31, 60, 10_000]))
+def test_ascending_lists_and_close_keys_make_no_difference(lists: list[list[int]], bound: int) -> None:
+    tensor = torch.tensor([key for each in lists for key in sorted(each)], dtype=torch.long)
+    found, group = torch.unique(tensor, return_inverse=True)
+    assert torch.equal(tensor[order_of(tensor, runs=True)], tensor.sort().values)
+    assert torch.equal(unique(tensor, runs=True), found)
+    for how in ({"runs": True}, {"bound": bound}):
+        for one, other in zip(unique_groups(tensor, **how), (found, group), strict=True):
+            assert one.dtype == torch.long
+            assert torch.equal(one, other)
+
+
 def test_keys_that_are_not_contiguous() -> None:
     every = torch.tensor([[5, 1], [3, 2], [5, 9]])[:, 0]
     assert unique(every).tolist() == [3, 5]

@@ -123,9 +123,12 @@ def _surround_some(index: GraphIndex, inner: Reach, limit: int | None) -> Surrou
     place, there = find_sorted(outer.key, sent.key)
     arrives = torch.nonzero(there[sent.sender]).flatten()
     receiver, edge = sent.receiver[arrives], index.edge_id[sent.position[arrives]]
-    order = order_of(inner.key[receiver] // index.num_nodes * index.num_edges + edge)
-    ends = torch.stack([place[sent.sender[arrives]], inside[receiver]])
-    return Surroundings(outer, inside, ends[:, order], edge[order])
+    rows = torch.stack([place[sent.sender[arrives]], inside[receiver], edge])
+    owner, size = inner.key[receiver] // index.num_nodes, index.num_edges
+    _, rank = unique_groups(owner * size + edge, bound=_owners(index, inner.key) * size)
+    ordered = torch.empty_like(rows)
+    ordered[:, rank] = rows
+    return Surroundings(outer, inside, ordered[:2], ordered[2])
 
 
 def _chunks(index: GraphIndex, key: Tensor) -> list[slice]:
@@ -139,6 +142,11 @@ def _chunks(index: GraphIndex, key: Tensor) -> list[slice]:
     bounds = torch.arange(edges.numel() + 1, device=key.device) + first
     begin = torch.searchsorted(key, bounds * size).tolist()
     return [slice(begin[part.start], begin[part.stop]) for part in slices(edges, _ENTRIES_AT_ONCE)]
+
+
+def _owners(index: GraphIndex, key: Tensor) -> int:
+    """Says what the owners of ascending keys are below."""
+    return int(key[-1]) // index.num_nodes + 1 if key.numel() else 0
 
 
 class _Senders(NamedTuple):
@@ -162,7 +170,8 @@ def _senders(index: GraphIndex, key: Tensor, relevance: Tensor) -> _Senders:
     """Finds the nodes that send an edge to ``key``, with their relevance by these edges."""
     node = key % index.num_nodes
     row, position = index.incoming(node)
-    found, group = unique_groups((key - node)[row] + index.source[position])
+    bound = _owners(index, key) * index.num_nodes
+    found, group = unique_groups((key - node)[row] + index.source[position], bound=bound)
     share = (relevance / index.in_degree(node).clamp(min=1))[row]
     best = segment_max(relevance[row], group, found.numel())
     value = DAMPING * torch.minimum(segment_sum(share, group, found.numel()), best)
@@ -170,9 +179,9 @@ def _senders(index: GraphIndex, key: Tensor, relevance: Tensor) -> _Senders:
 
 
 def _merge(key: Tensor, value: Tensor, more: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Unites two lists of keys that have none in common, and what belongs to each key."""
+    """Unites two ascending lists of keys that have none in common, and what belongs to each key."""
     key = torch.cat([key, more])
-    order = order_of(key)
+    order = order_of(key, runs=True)
     return key[order], torch.cat([value, values])[order]
 
 

@@ -6,26 +6,44 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_CLOSE = 4
+"""Keys lie close where there is one for each so many numbers."""
 
-def order_of(keys: Tensor) -> Tensor:
-    """Gives the order ``[N]`` that sorts keys; equal ones stand in any order."""
+
+def order_of(keys: Tensor, *, runs: bool = False) -> Tensor:
+    """Gives the order ``[N]`` that sorts keys; equal ones stand in any order.
+
+    Args:
+        keys: The keys.
+        runs: Whether they are a few ascending lists behind each other: a stable sort merges them, far faster.
+    """
     if keys.device.type != "cpu":
         return torch.argsort(keys)
-    return torch.from_numpy(np.argsort(keys.numpy()))
+    return torch.from_numpy(np.argsort(keys.numpy(), kind="stable" if runs else None))
 
 
-def unique(keys: Tensor) -> Tensor:
-    """Lists the different keys of ``[N]``, ascending."""
+def unique(keys: Tensor, *, runs: bool = False) -> Tensor:
+    """Lists the different keys of ``[N]``, ascending; ``runs`` as in :func:`order_of`."""
     if keys.device.type != "cpu":
         return torch.unique(keys)
-    return torch.unique_consecutive(torch.from_numpy(np.sort(keys.numpy())))
+    return torch.unique_consecutive(torch.from_numpy(np.sort(keys.numpy(), kind="stable" if runs else None)))
 
 
-def unique_groups(keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Lists the different keys of ``[N]``, ascending, and which of them each key is, shape ``[N]``."""
+def unique_groups(keys: Tensor, *, runs: bool = False, bound: int | None = None) -> tuple[Tensor, Tensor]:
+    """Lists the different keys of ``[N]``, ascending, and which of them each key is, shape ``[N]``.
+
+    Args:
+        keys: The keys.
+        runs: See :func:`order_of`.
+        bound: What all of them are below, none of them being negative. Keys that lie close are ticked off, not sorted.
+    """
+    if bound is not None and bound <= _CLOSE * keys.numel():
+        there = torch.zeros(bound, dtype=torch.bool, device=keys.device)
+        there[keys] = True
+        return torch.nonzero(there).flatten(), (torch.cumsum(there, 0) - 1)[keys]
     if keys.device.type != "cpu":
         return torch.unique(keys, return_inverse=True)
-    order = order_of(keys)
+    order = order_of(keys, runs=runs)
     found, place = torch.unique_consecutive(keys[order], return_inverse=True)
     group = torch.empty_like(order)
     group[order] = place

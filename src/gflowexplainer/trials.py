@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from gflowexplainer.flow.growth import grow_at_random
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.consensus import Consensus, learn_consensus
@@ -35,9 +36,9 @@ def random_subgraphs(
     every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
     keys = rollout_keys(instances, every, settings.seed, stream)
     start = instances.center[every] if instances.level == "node" else None
-    grown = roll_out(instances, every, start, settings.max_nodes, grow_uniformly, keys, cuts=False)
     if ends:
-        return grown.subgraphs
+        return grow_at_random(instances, every, start, settings.max_nodes, keys)
+    grown = roll_out(instances, every, start, settings.max_nodes, grow_uniformly, keys, cuts=False)
     visited = grown.state[grown.states.size[grown.state] > 0]
     return grown.states.subgraphs[visited]
 

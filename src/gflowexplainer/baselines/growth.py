@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gflowexplainer.flow.sampling import grow_uniformly, roll_out
+from gflowexplainer.flow.growth import grow_at_random
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import combine, uniform
 from gflowexplainer.segments import pointers
@@ -41,8 +41,7 @@ def grow(instances: Instances, instance: Tensor, draw: Tensor, max_nodes: int, s
         seed: Names the random numbers.
     """
     key = combine(seed, instances.own_key[instance], draw)
-    start = start_nodes(instances, instance, draw, seed)
-    return roll_out(instances, instance, start, max_nodes, grow_uniformly, key, cuts=False, ordered=True).subgraphs
+    return grow_at_random(instances, instance, start_nodes(instances, instance, draw, seed), max_nodes, key)
 
 
 def breadth_first(instances: Instances, max_nodes: int, seed: int) -> Tensor:
