@@ -6,7 +6,7 @@ so that it tends to the target distribution of the instance itself, however far 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.segments import segment_logsumexp, segment_sum
 from gflowexplainer.settings import Settings
-from gflowexplainer.sorting import find_sorted, first_of_each
+from gflowexplainer.sorting import find_sorted, first_of_each, unique_groups
 from gflowexplainer.subgraphs import Subgraphs, marginals, place_keys
 
 WEIGHTINGS = ("policy", "reward")
@@ -58,17 +58,20 @@ def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | 
         log_weight: Log-weight of each sample, shape ``[B]``; all equal if not given, which is the policy's own answer.
             For the reward's answer pass :func:`reward_weights`.
     """
+    subgraphs, probability, effective = _tally(instances, samples, log_weight)
+    return Reading(subgraphs, probability, *marginals(instances, subgraphs, probability), effective)
+
+
+def _tally(instances: Instances, samples: Subgraphs, log_weight: Tensor | None) -> tuple[Subgraphs, Tensor, Tensor]:
+    """Lists the different samples and their probabilities, and gives the effective sample size of each instance."""
     keys = place_keys(instances, samples)
     _, first, group = first_of_each(keys)
-    subgraphs = samples[first]
     weight = torch.zeros(keys.numel(), device=keys.device) if log_weight is None else log_weight
     weight = weight.double()
     weight = (weight - segment_logsumexp(weight, samples.instance, len(instances))[samples.instance]).exp()
-    probability = segment_sum(weight, group, first.numel())
-    node, neighbor = marginals(instances, subgraphs, probability)
     square = segment_sum(weight.square(), samples.instance, len(instances))
     effective = torch.where(square > 0, 1 / square.clamp(min=1e-300), 0.0)
-    return Reading(subgraphs, probability, node, neighbor, effective)
+    return samples[first], segment_sum(weight, group, first.numel()), effective
 
 
 @torch.no_grad()
@@ -151,14 +154,13 @@ def _followed(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def read_policy(rollouts: Rollouts) -> Reading:
     """Gives the policy's own answer: subgraphs as often as they came, nodes and edges by :func:`expected_marginals`."""
-    reading = read_samples(rollouts.states.instances, rollouts.subgraphs)
-    node, neighbor = expected_marginals(rollouts)
-    return replace(reading, node=node, neighbor=neighbor)
+    subgraphs, probability, effective = _tally(rollouts.states.instances, rollouts.subgraphs, None)
+    return Reading(subgraphs, probability, *expected_marginals(rollouts), effective)
 
 
 @torch.no_grad()
 def reward_weights(rollouts: Rollouts, reward: Reward, settings: Settings) -> Tensor:
     """Gives the :func:`importance_weights` of rollouts of a trained network under ``reward``, shape ``[R]``."""
-    ends = rollouts.state[rollouts.last]
-    log_reward = reward.log_reward(rollouts.subgraphs, rollouts.states.can_grow[ends])
+    states, (end, which) = rollouts.states, unique_groups(rollouts.state[rollouts.last])
+    log_reward = reward.log_reward(states.subgraphs[end], states.can_grow[end])[which]
     return importance_weights(rollouts, log_reward, measure=settings.measure, parents=settings.parents)
