@@ -41,6 +41,7 @@ from gflowexplainer.subgraphs import edge_values
 DATASETS = ("ba-shapes", "tree-cycles")
 SAMPLES, SEED = 64, 0
 OURS, GNN, PG = "ours", "PyG GNNExplainer", "PyG PGExplainer"
+OURS_GPU = "ours, preset gpu"
 GNN_HERE, PG_HERE = "GNNExplainer, batched here", "PGExplainer, batched here"
 FILES = {"cpu": "results.json", "cuda": "results-cuda.json"}
 CONFIG = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
@@ -181,7 +182,7 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
         GNN_HERE: gnn_explainer.GNNExplainer(epochs=lengths.gnn_epochs),
         PG_HERE: pg_explainer.PGExplainer(epochs=lengths.pg_epochs),
     }
-    weights: dict[str, Tensor] = {}
+    learned: dict[str, dict[str, Tensor]] = {}
 
     def subject() -> Subject:
         return Subject.of(loaded.model, loaded.benchmark, loaded.index)
@@ -197,15 +198,16 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
     # First calls load and set up what later ones find.
     fit_ours(loaded, settings.change(max_updates=2))
     peers.fit_pg(epochs=1)
-    training = interleaved(
-        {
-            OURS: done(lambda: weights.update(fit_ours(loaded, settings))),
-            PG: done(peers.fit_pg),
-            PG_HERE: done(lambda: batched[PG_HERE].fit(subject(), SEED)),
-        },
-        lengths.rounds,
-        warm=True,
-    )
+    trainings = {
+        OURS: done(lambda: learned.update({OURS: fit_ours(loaded, settings)})),
+        PG: done(peers.fit_pg),
+        PG_HERE: done(lambda: batched[PG_HERE].fit(subject(), SEED)),
+    }
+    if device == "cuda":
+        larger = Settings.preset("gpu", seed=SEED, **lengths.changes)
+        trainings[OURS_GPU] = done(lambda: learned.update({OURS_GPU: fit_ours(loaded, larger)}))
+    training = interleaved(trainings, lengths.rounds, warm=True)
+    weights = learned[OURS]
     few = lengths.pg_instances
     explaining = interleaved(
         {
@@ -229,7 +231,7 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
     truth = GroundTruth.of(loaded.benchmark, asked.instances)
     assert truth is not None
     found = {
-        OURS: explain_ours(asked, settings, weights),
+        **{name: explain_ours(asked, settings, own) for name, own in learned.items()},
         PG: peers.scores(asked),
         GNN_HERE: batched[GNN_HERE].explain(asked, SEED),
         PG_HERE: batched[PG_HERE].explain(asked, SEED),
@@ -264,8 +266,9 @@ def tables(stored: dict[str, Any]) -> list[Table]:
     """Makes the tables of explaining, training and many instances on one device."""
     lengths = stored["lengths"]
     where = f"{stored['device']}, {stored['threads']} threads, {lengths['rounds']} rounds"
+    ours = ", ".join([f"{SAMPLES} samples", *(f"{name} {value}" for name, value in lengths["changes"].items())])
     learned = {
-        OURS: ", ".join([f"{SAMPLES} samples", *(f"{name} {value}" for name, value in lengths["changes"].items())]),
+        **dict.fromkeys((OURS, OURS_GPU), ours),
         **dict.fromkeys((GNN, GNN_HERE), f"{lengths['gnn_epochs']} updates"),
         **dict.fromkeys((PG, PG_HERE), f"{lengths['pg_epochs']} epochs"),
     }
@@ -308,7 +311,9 @@ def publish(folder: Path) -> None:
 
 def main(fast: bool = False, device: str = "cpu") -> None:
     """Times everything, and stores and prints it."""
-    lengths, folder = QUICK if fast else Lengths(), results_folder("peers", fast)
+    # A GPU that does nothing else gives the same times twice.
+    lengths = QUICK if fast else Lengths(rounds=3 if device == "cpu" else 2)
+    folder = results_folder("peers", fast)
     before = os.getloadavg()[0]
     found: dict[str, Any] = {}
     with threads(lengths.threads):

@@ -96,7 +96,9 @@ Target = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(help="'default', 'context', 'paper', 'sequence' or 'graph'. (default: default)", rich_help_panel=_HOW),
+    typer.Option(
+        help="'default', 'gpu', 'context', 'paper', 'sequence' or 'graph'. (default: default)", rich_help_panel=_HOW
+    ),
 ]
 Setting = Annotated[
     list[str] | None,
