@@ -75,17 +75,20 @@ class Trainer:
     ) -> None:
         self.predictor, self.settings, self.ranks = predictor, settings, Ranks(fabric)
         target = Target.of(predictor, instances) if target is None else target
-        if settings.reward == "consensus" and weights is not None:
-            consensus = Consensus.from_tensors(weights, instances.device)
-        elif settings.reward == "consensus" and consensus is None:
-            consensus = find_consensus(predictor, instances, settings, raw_evidence(instances, evidence), target)
+        raw = None
+        if settings.reward == "consensus":
+            raw = raw_evidence(predictor, instances, target, evidence)
+            if weights is not None:
+                consensus = Consensus.from_tensors(weights, instances.device)
+            elif consensus is None:
+                consensus = find_consensus(predictor, instances, settings, raw, target)
         self.consensus = consensus
         self.reward = build_reward(
             settings,
             predictor,
             instances,
             embedding=embedding,
-            evidence=evidence,
+            raw=raw,
             target=target,
             consensus=self.consensus,
         )

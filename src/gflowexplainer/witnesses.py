@@ -71,5 +71,6 @@ class Witnesses:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
         question = questions.at(called[by_class][: settings.witnesses].sort().values)
-        evidence = raw_evidence(question.instances, question.evidence)
-        return find_consensus(question.predictor, question.instances, settings, evidence, question.target)
+        predictor, instances, target = question.predictor, question.instances, question.target
+        raw = raw_evidence(predictor, instances, target, question.evidence)
+        return find_consensus(predictor, instances, settings, raw, target)

@@ -6,8 +6,10 @@ from gflowexplainer.instances import Instances
 from gflowexplainer.rewards import ContextReward, PredictionReward, Predictor, RegularizedReward
 from gflowexplainer.rewards.building import build_reward, raw_evidence
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
+from gflowexplainer.rewards.occlusion import losses
+from gflowexplainer.rewards.target import Target
 from gflowexplainer.settings import Settings
-from gflowexplainer.testing import NodeModel, house
+from gflowexplainer.testing import GraphModel, NodeModel, house, random_graph
 
 KINDS = {"context": ContextReward, "prediction": PredictionReward, "regularized": RegularizedReward}
 
@@ -33,12 +35,12 @@ def test_settings_reach_the_consensus_reward_but_the_removal_is_what_was_learned
     settings = Settings(beta=2.5, min_nodes=3, removal="isolate")
     consensus = Consensus(torch.eye(3, dtype=torch.double), torch.zeros(4, 5, dtype=torch.double), "induced", 0.5)
     evidence = torch.rand(instances.num_nodes, 3)
-    reward = build_reward(settings, Predictor(NodeModel()), instances, evidence=evidence, consensus=consensus)
+    reward = build_reward(settings, Predictor(NodeModel()), instances, raw=evidence, consensus=consensus)
     assert type(reward) is ConsensusReward
     assert (reward.beta, reward.relative, reward.min_nodes, reward.removal) == (2.5, True, 3, "induced")
     with pytest.raises(ConfigError, match="has to be learned first"):
-        build_reward(settings, Predictor(NodeModel()), instances, evidence=evidence)
-    with pytest.raises(ConfigError, match="Pass 'evidence' or reward='context'"):
+        build_reward(settings, Predictor(NodeModel()), instances, raw=evidence)
+    with pytest.raises(ConfigError, match="and the 'raw' evidence"):
         build_reward(settings, Predictor(NodeModel()), instances, consensus=consensus)
 
 
@@ -53,12 +55,25 @@ def test_where_nothing_is_learned_auto_removes_nodes(kind):
 
 
 def test_nodes_are_told_apart_by_predictions_and_graphs_by_features():
-    graph = house()
+    graph, predictor = house(), Predictor(NodeModel())
     evidence = torch.rand(5, 2)
-    assert raw_evidence(Instances.around_nodes(graph.x, graph.edge_index, [0], 3), evidence) is evidence
+    around = Instances.around_nodes(graph.x, graph.edge_index, [0], 3)
+    target = Target.of(predictor, around)
+    assert raw_evidence(predictor, around, target, evidence) is evidence
+    with pytest.raises(ConfigError, match="Pass 'evidence' or reward='context'"):
+        raw_evidence(predictor, around, target, None)
     of_graph = Instances.of_graphs([graph])
-    assert torch.equal(raw_evidence(of_graph, evidence), graph.x)
-    assert torch.equal(raw_evidence(of_graph, None), graph.x)
+    assert torch.equal(raw_evidence(predictor, of_graph, target, evidence), graph.x)
+    assert torch.equal(raw_evidence(predictor, of_graph, target, None), graph.x)
+
+
+def test_graphs_of_many_features_are_told_apart_by_what_is_lost_without_a_node():
+    graph = random_graph(9, seed=4, width=17)
+    predictor = Predictor(GraphModel(17), level="graph")
+    instances = Instances.of_graphs([graph])
+    target = Target.of(predictor, instances)
+    raw = raw_evidence(predictor, instances, target, None)
+    assert torch.equal(raw, losses(predictor, instances, target))
 
 
 def test_the_regularised_reward_asks_for_embeddings():

@@ -10,7 +10,9 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.instances import Instances
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
+from gflowexplainer.rewards.evidence import MAX_KINDS
 from gflowexplainer.rewards.model import Predictor
+from gflowexplainer.rewards.occlusion import losses
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
 from gflowexplainer.rewards.reward import Reward
 from gflowexplainer.rewards.target import Target
@@ -25,7 +27,7 @@ def build_reward(
     instances: Instances,
     *,
     embedding: Tensor | None = None,
-    evidence: Tensor | None = None,
+    raw: Tensor | None = None,
     target: Target | None = None,
     consensus: Consensus | None = None,
 ) -> Reward:
@@ -36,7 +38,7 @@ def build_reward(
         predictor: The explained model.
         instances: The instances.
         embedding: The model's embeddings at their nodes, shape ``[n, H]``; the regularised reward needs them.
-        evidence: What the model predicts at their nodes, shape ``[n, C]``; the consensus reward needs it at node level.
+        raw: The :func:`raw_evidence` of their nodes, shape ``[n, R]``, for the consensus reward.
         target: What is held; asked from the model if not given.
         consensus: What :func:`learn_consensus` found, for the consensus reward.
     """
@@ -48,11 +50,12 @@ def build_reward(
         "removal": "induced" if settings.removal == "auto" else settings.removal,
     }
     if settings.reward == "consensus":
-        if consensus is None:
-            raise ConfigError("The consensus reward has to be learned first. Pass 'consensus', from learn_consensus.")
-        return ConsensusReward(
-            predictor, instances, consensus=consensus, raw=raw_evidence(instances, evidence), **shared
-        )
+        if consensus is None or raw is None:
+            raise ConfigError(
+                "The consensus reward has to be learned first. Pass 'consensus', from learn_consensus, and the 'raw' "
+                "evidence."
+            )
+        return ConsensusReward(predictor, instances, consensus=consensus, raw=raw, **shared)
     if settings.reward == "prediction":
         return PredictionReward(predictor, instances, **shared)
     if settings.reward == "regularized":
@@ -69,10 +72,20 @@ def build_reward(
     )
 
 
-def raw_evidence(instances: Instances, evidence: Tensor | None) -> Tensor:
-    """Gives what the consensus tells nodes apart by: the model's predictions at nodes, or the features of a graph."""
+def raw_evidence(predictor: Predictor, instances: Instances, target: Target, evidence: Tensor | None) -> Tensor:
+    """Gives what the consensus tells nodes apart by, shape ``[n, R]``.
+
+    At node level it is what the model predicts there. At graph level it is the node's features if they are few, and
+    else what the model loses without it, for which it is asked.
+
+    Args:
+        predictor: The explained model.
+        instances: The instances.
+        target: What is held.
+        evidence: What the model predicts at the nodes, shape ``[n, C]``; needed at node level.
+    """
     if instances.level == "graph":
-        return instances.x
+        return instances.x if instances.x.size(1) <= MAX_KINDS else losses(predictor, instances, target)
     if evidence is None:
         raise ConfigError(
             "The consensus reward needs what the model predicts at every node. Pass 'evidence' or reward='context'."

@@ -19,7 +19,6 @@ from gflowexplainer.sorting import first_of_each
 from gflowexplainer.subgraphs import Subgraphs
 
 AVERAGES = ("probability", "odds")
-_CERTAIN = 1e-6
 
 
 class ContextReward(Reward):
@@ -115,9 +114,7 @@ class ContextReward(Reward):
         held = held.view(keys.shape)
         if self.average == "probability":
             return held.mean(dim=0).clamp(min=TINY).log()
-        if self.target.label is None:
-            return held.clamp(min=TINY).log().mean(dim=0)
-        return held.clamp(_CERTAIN, 1 - _CERTAIN).logit().mean(dim=0)
+        return self.target.log_odds(held).mean(dim=0)
 
     def _ask(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
         """Asks how well the union of subgraph ``row`` and ``context`` holds the target, both ``[Q]``."""

@@ -13,6 +13,7 @@ from gflowexplainer.rewards.model import Predictor
 
 TINY = 1e-12
 """Probabilities below this count as this, so that their logarithm stays finite."""
+_CERTAIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,15 @@ class Target:
             deviation = (prediction - self.prediction[instance]).abs().sum(dim=1) / self.scale[instance]
             return -0.5 * deviation.square()
         return prediction.gather(1, self.label[instance, None])[:, 0].clamp(min=TINY).log()
+
+    def log_odds(self, held: Tensor) -> Tensor:
+        """Turns how well the target is held, between 0 and 1, into log-odds, which do not saturate.
+
+        For regression, where nothing speaks against a value, into its logarithm.
+        """
+        if self.label is None:
+            return held.clamp(min=TINY).log()
+        return held.clamp(_CERTAIN, 1 - _CERTAIN).logit()
 
 
 def _values(label: Tensor, prediction: Tensor) -> Tensor:

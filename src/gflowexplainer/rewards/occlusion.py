@@ -1,0 +1,45 @@
+"""What a model loses without a node: evidence where input features are too many to be kinds of nodes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.instances import Instances
+from gflowexplainer.rewards.model import Predictor
+from gflowexplainer.rewards.target import Target
+from gflowexplainer.segments import pointers, ranges, segment_ids
+
+MOST = 1000
+"""Times that the model is asked about one instance, at most."""
+
+
+@torch.no_grad()
+def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
+    """Gives how much the log-odds of the target fall without each node, shape ``[n, 1]``.
+
+    In an instance of more than :data:`MOST` nodes, some that stand beside each other in the list go together.
+
+    Args:
+        predictor: The explained model.
+        instances: The instances.
+        target: What is held.
+    """
+    counts, owner = instances.node_counts, instances.owner
+    questions = counts.clamp(max=MOST)
+    place = torch.arange(instances.num_nodes, device=instances.device) - instances.ptr[owner]
+    # The question in which a node is missing.
+    missing = pointers(questions)[owner] + place * questions[owner] // counts[owner]
+    instance, answers = segment_ids(questions), []
+    with predictor.borrow():
+        for part in predictor.chunks(predictor.cost(instances)[instance]):
+            asked = instance[part]
+            question, node = ranges(instances.ptr[asked], counts[asked])
+            kept = missing[node] != question + part.start
+            answers.append(_strength(target, predictor.predict(instances, asked, kept), asked))
+    whole = _strength(target, target.prediction, torch.arange(len(instances), device=instances.device))
+    return (whole[owner] - torch.cat(answers)[missing])[:, None]
+
+
+def _strength(target: Target, prediction: Tensor, instance: Tensor) -> Tensor:
+    return target.log_odds(target.log_hold(prediction, instance).exp())

@@ -1,0 +1,84 @@
+"""What is lost without a node, held against a loop over PyG's own subgraphs."""
+
+import pytest
+import torch
+from torch_geometric.utils import subgraph
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.instances import Instances
+from gflowexplainer.rewards import Predictor, occlusion
+from gflowexplainer.rewards.target import Target
+from gflowexplainer.testing import EdgeFeatureModel, GraphModel, random_graph
+
+
+def graphs(width=20):
+    return [random_graph(size, 0.2, seed, width=width) for seed, size in enumerate((7, 11, 2))]
+
+
+def without(model, graph, gone):
+    kept = torch.tensor([node for node in range(graph.num_nodes) if node not in gone])
+    edges, _ = subgraph(kept, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
+    with torch.no_grad():
+        return model(graph.x[kept], edges).softmax(dim=1)[0]
+
+
+@pytest.mark.parametrize("budget", [1, 1 << 30])
+def test_it_is_the_fall_of_the_log_odds(budget):
+    model, data = GraphModel(20, num_classes=3, seed=2), graphs()
+    instances = Instances.of_graphs(data)
+    predictor = Predictor(model, level="graph", memory_budget=budget)
+    target = Target.of(predictor, instances, label=torch.tensor([0, 2, 1]))
+    found = occlusion.losses(predictor, instances, target)
+    expected = []
+    for graph, label in zip(data, (0, 2, 1), strict=True):
+        whole = without(model, graph, ())[label].logit()
+        expected += [whole - without(model, graph, (node,))[label].logit() for node in range(graph.num_nodes)]
+    assert found.shape == (20, 1)
+    torch.testing.assert_close(found[:, 0], torch.stack(expected), rtol=1e-3, atol=1e-4)
+    assert float(found.std()) > 1e-3
+
+
+def test_neighbours_in_the_list_go_together_where_nodes_are_many(monkeypatch):
+    monkeypatch.setattr(occlusion, "MOST", 4)
+    model, data = GraphModel(20, seed=2), graphs()
+    instances, predictor = Instances.of_graphs(data), Predictor(model, level="graph")
+    target = Target.of(predictor, instances)
+    asked = predictor.num_evaluations
+    found = occlusion.losses(predictor, instances, target)[:, 0]
+    assert predictor.num_evaluations - asked == 4 + 4 + 2
+    label = int(target.label[0])
+    whole = without(model, data[0], ())[label].logit()
+    expected = whole - without(model, data[0], (0, 1))[label].logit()
+    assert torch.allclose(found[:2], expected.expand(2), rtol=1e-3, atol=1e-4)
+    assert len(set(found[:7].tolist())) == 4
+
+
+def test_values_are_lost_too():
+    graph = random_graph(6, 0.3, 1)
+    graph.edge_attr = torch.rand(graph.num_edges, 2)
+    instances = Instances.of_graphs([graph], arguments=["edge_attr"])
+    predictor = Predictor(EdgeFeatureModel(), level="graph", mode="regression")
+    found = occlusion.losses(predictor, instances, Target.of(predictor, instances))
+    assert torch.isfinite(found).all()
+    assert float(found.max()) > 0
+
+
+def test_an_explainer_finds_the_word_that_decides():
+    """Nodes with 40 features, of which the model reads one: only the model can tell which."""
+
+    class Reads(torch.nn.Module):
+        def forward(self, x, edge_index, batch=None):
+            batch = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
+            total = x.new_zeros(int(batch.max()) + 1).index_add_(0, batch, 2.0 * x[:, 29])
+            return torch.stack([1 - total, total], dim=1)
+
+    data = [random_graph(12, 0.1, seed, width=40) for seed in range(24)]
+    for number, graph in enumerate(data):
+        graph.x[:, 29] = 0.0
+        graph.x[number % 12, 29] = 2.0
+    config = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
+    algorithm = GFlowExplainer(max_nodes=3, max_updates=20, num_hops=1, model_embeddings=False, seed=1)
+    algorithm.fit(Reads(), data, progress=False, model_config=config)
+    found = algorithm.explain(Reads(), data, range(12), progress=False, model_config=config)
+    best = [int(explanation.node_mask[:, 0].argmax()) for explanation in found]
+    assert sum(node == number for number, node in enumerate(best)) >= 10
