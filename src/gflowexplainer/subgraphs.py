@@ -14,7 +14,7 @@ from gflowexplainer.sorting import find_sorted
 
 APART = 0x5851F42D4C957F2D
 """Multiplies positions to tell them apart in sums of 64-bit keys."""
-TOO_SMALL = -30.0
+TOO_SMALL = -300.0
 """What is added to the log-reward of a subgraph below the lower size bound: practically nothing is left of it."""
 
 
