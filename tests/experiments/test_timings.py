@@ -70,6 +70,19 @@ def test_training_otherwise_and_when_it_pays():
     assert rows["GFlowExplainer, our default, instances from which it pays against GNNExplainer"] == "7"  # 7 s / 1 s
 
 
+def test_epochs_that_are_lost_in_noise_are_not_told():
+    rg = {"preparation": 20.0, "epoch": 0.1, "fit": 25.0}
+    outcome = training_time.present(results(value(rg_explainer=rg)))
+    assert [one.verdict for one in outcome.verdicts] == ["cannot be told"] * 5
+    rows = {row[0]: row[1] for table in outcome.tables for row in table.rows}
+    for what in ("one epoch, RG-Explainer, ours", "one epoch, RG-Explainer, difference", "RG-Explainer, whole fit"):
+        assert rows[what] == "-"
+    assert rows["preparation, RG-Explainer, ours"] == "20"
+    many = training_time.present(results(value(rg_explainer=rg | {"span": 50})))
+    assert many.verdicts[0].verdict == "holds"
+    assert {row[0]: row[1] for row in many.tables[0].rows}["one epoch, RG-Explainer, ours"] == "0.1"
+
+
 def test_both_experiments_find_the_same_cells(tmp_path):
     fast = Scope(fast=True)
     for one in steps(fast):

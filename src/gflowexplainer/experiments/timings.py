@@ -48,7 +48,8 @@ class Lengths:
 
     Attributes:
         alone: Instances that are explained one at a time.
-        epochs: Epochs between two fits whose difference is timed; four times as many of our default, whose are short.
+        epochs: Epochs between two fits whose difference is timed; four times as many of our default, whose are short,
+            and of RG-Explainer, whose pre-training is long, all that it has.
         repeats: How often explaining is timed; the least counts, which other work on the machine disturbed least.
         threads: Threads on a CPU.
         short: Whether everything that is learned is learned for a moment only.
@@ -96,10 +97,10 @@ def measure(problem: Problem, lengths: Lengths, device: str) -> dict[str, Any]:
 
     Returns:
         For each explainer ``"preparation"``: seconds of fitting before the first epoch; ``"epoch"``: seconds of one
-        epoch, ``None`` where there are none; ``"fit"``: seconds of the whole fit with the explainer's own number of
-        epochs, computed from these; ``"alone"`` and ``"together"``: milliseconds an instance, explained one at a time
-        and all at once; ``"single"``: one at a time, by one sampled subgraph, ``None`` where nothing is sampled. And
-        ``"instances"``, ``"threads"``, ``"device"``.
+        epoch, ``None`` where there are none; ``"span"``: epochs from whose time it is known; ``"fit"``: seconds of the
+        whole fit with the explainer's own number of epochs, computed from these; ``"alone"`` and ``"together"``:
+        milliseconds an instance, explained one at a time and all at once; ``"single"``: one at a time, by one sampled
+        subgraph, ``None`` where nothing is sampled. And ``"instances"``, ``"threads"``, ``"device"``.
     """
     with _threads(lengths.threads):
         loaded = problem.load()
@@ -122,9 +123,15 @@ def _timed(name: str, subject: Subject, lengths: Lengths, clock: _Clock) -> dict
         brief, explainer = (create(name, **learning.settings, epochs=e) for e in (learning.first, learning.last))
         short = clock.once(lambda: brief.fit(subject, 0))
         long = clock.once(lambda: explainer.fit(subject, 0))
-        epoch = max(long - short, 0.0) / (learning.last - learning.first)
+        span = learning.last - learning.first
+        epoch = max(long - short, 0.0) / span
         preparation = max(short - learning.first * epoch, 0.0)
-        fitting = {"preparation": preparation, "epoch": epoch, "fit": preparation + learning.usual * epoch}
+        fitting = {
+            "preparation": preparation,
+            "epoch": epoch,
+            "fit": preparation + learning.usual * epoch,
+            "span": span,
+        }
     some = torch.linspace(0, len(subject) - 1, min(lengths.alone, len(subject))).round().long()
     ones = [subject.select(one.to(subject.instances.device)) for one in some.reshape(-1, 1)]
     explainer.explain(ones[0], 0)
@@ -156,7 +163,8 @@ class _Learning:
 def _learning(name: str, subject: Subject, lengths: Lengths) -> _Learning | None:
     if name == RG:
         brief = {"list_epochs": 2, "set_epochs": 2, "locator_updates": 10} if lengths.short else {}
-        return _Learning(0, lengths.epochs, EPOCHS.get(subject.name, 30), brief)
+        usual = EPOCHS.get(subject.name, 30)
+        return _Learning(0, lengths.epochs if lengths.short else usual, usual, brief)
     if name not in (PAPER, DEFAULT):
         return None
     settings = create(name).settings  # type: ignore[attr-defined]
