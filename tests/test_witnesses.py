@@ -90,6 +90,15 @@ def test_the_only_node_of_a_graph_has_no_witnesses():
     assert Witnesses(questions, Settings(**SMALL)).consensus(questions.question(slice(None))) is None
 
 
+def test_an_instance_as_large_as_it_may_be_needs_no_witnesses():
+    graph, model = random_graph(40, 0.3, seed=2), NodeModel(seed=6)
+    known = user_graph(graph.x, graph.edge_index, {}, model)
+    for limit, needed in ((10, False), (None, True)):
+        questions = NodeQuestions(Predictor(model), known, [3], None, limit=limit)
+        question = questions.question(slice(None))
+        assert (Witnesses(questions, Settings(**SMALL)).consensus(question) is not None) is needed
+
+
 def test_what_is_wrong_with_other_nodes_is_nobodys_business():
     graph = random_graph(30, 0.02, seed=3)
     far = torch.cat([graph.x, torch.full((20, 3), torch.nan)])

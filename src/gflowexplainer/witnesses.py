@@ -40,9 +40,12 @@ class Witnesses:
         """Gives what holds the class of the one instance of ``question`` in general.
 
         It is ``None`` where there is nobody else to ask: where whole graphs are explained, where the graph has no
-        other node, and where no consensus is used.
+        other node, and where no consensus is used; and where the instance is as large as it may be, as beside a hub,
+        where it tells much by itself and others would cost as much as it does, each.
         """
         if self.settings.reward != "consensus" or self.settings.witnesses == 0:
+            return None
+        if question.instances.left_out is not None:
             return None
         if isinstance(self.questions, GraphQuestions):
             return None
