@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,6 @@ class Trainer:
                 consensus = Consensus.from_tensors(weights, instances.device)
             elif consensus is None:
                 consensus = find_consensus(predictor, instances, settings, raw, target)
-        self.consensus = consensus
         self.reward = build_reward(
             settings,
             predictor,
@@ -90,10 +90,16 @@ class Trainer:
             embedding=embedding,
             raw=raw,
             target=target,
-            consensus=self.consensus,
+            consensus=consensus,
         )
         calibrate(self.reward, instances, settings)
-        values = self.reward.values() if isinstance(self.reward, ConsensusReward) else None
+        values = None
+        if isinstance(self.reward, ConsensusReward) and consensus is not None:
+            if weights is None:
+                consensus = replace(consensus, spread=float(self.reward.spread.median()))
+            self.reward.bound_spread(consensus.spread)
+            values = self.reward.values()
+        self.consensus = consensus
         self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops, values)
         own = None
         if weights is not None:

@@ -440,3 +440,20 @@ def test_many_features_are_learned_from_through_few_directions() -> None:
     own = consensus.weights_of(reward.target)[0, :16]
     single = reward.log_score(subgraphs_of(*((0, [v]) for v in range(9))))
     torch.testing.assert_close(single, unseen.x.double() @ (consensus.basis @ own))
+
+
+def test_no_instance_counts_in_units_far_below_the_usual() -> None:
+    """Where random subgraphs of an instance all miss what matters, its rewards must not become enormous."""
+    graph = random_graph(8, 0.2, seed=1)
+    instances, predictor = Instances.of_graphs([graph, graph]), Predictor(GraphModel(seed=1), level="graph")
+    consensus = learn(predictor, instances, removals=("induced",))
+    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, relative=True)
+    reward.spread = torch.tensor([0.001, 0.9], dtype=torch.double)
+    reward.bound_spread(1.0)
+    assert reward.spread.tolist() == pytest.approx([0.2, 0.9])
+
+
+def test_the_usual_spread_travels_with_the_consensus() -> None:
+    one = Consensus(torch.eye(2, dtype=torch.double), torch.zeros(3, 4, dtype=torch.double), "isolate", 0.5, 0.7)
+    again = Consensus.from_tensors(one.tensors(), torch.device("cpu"))
+    assert (again.removal, again.explained, again.spread) == ("isolate", 0.5, 0.7)

@@ -32,6 +32,7 @@ from gflowexplainer.subgraphs import Subgraphs, inner_edges
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
+_LEAST_SPREAD = 0.2
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,14 @@ class Consensus:
         weight: Weights of a description, one row for each class and, last, one for all together, ``[C + 1, P]``.
         removal: What "without the rest" meant when it was measured.
         explained: Share of the variance of the measurements, within instances, that the model explains.
+        spread: How much log-rewards differ in the instance in the middle of those that were fitted; 0 if not known.
     """
 
     basis: Tensor
     weight: Tensor
     removal: str
     explained: float
+    spread: float = 0.0
 
     def weights_of(self, target: Target) -> Tensor:
         """Gives the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
@@ -58,16 +61,16 @@ class Consensus:
 
     def tensors(self) -> dict[str, Tensor]:
         """Gives everything as tensors, for a file."""
-        facts = torch.tensor([float(REMOVALS.index(self.removal)), self.explained], dtype=torch.double)
+        facts = torch.tensor([REMOVALS.index(self.removal), self.explained, self.spread], dtype=torch.double)
         return {"consensus/basis": self.basis, "consensus/weight": self.weight, "consensus/facts": facts}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], device: torch.device) -> Consensus:
         """Reads what :meth:`tensors` gave."""
         try:
-            removal, explained = tensors["consensus/facts"].tolist()
+            removal, explained, spread = tensors["consensus/facts"].tolist()
             basis, weight = tensors["consensus/basis"].to(device), tensors["consensus/weight"].to(device)
-            return cls(basis, weight, REMOVALS[int(removal)], explained)
+            return cls(basis, weight, REMOVALS[int(removal)], explained, spread)
         except (KeyError, ValueError, IndexError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
@@ -214,6 +217,13 @@ class ConsensusReward(Reward):
         edges = segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
         edges = edges / instances.degree.clamp(min=1)
         return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
+
+    def bound_spread(self, usual: float) -> None:
+        """Puts a bound below the spread of each instance, a share of the ``usual`` one.
+
+        A few random subgraphs may miss the one node that matters. What is left then would make its reward enormous.
+        """
+        self.spread = self.spread.clamp(min=_LEAST_SPREAD * usual)
 
     def log_score(self, subgraphs: Subgraphs) -> Tensor:
         """See :class:`Reward`; nothing is cached, as looking it up would cost what computing it does."""
