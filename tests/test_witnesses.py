@@ -7,7 +7,7 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.questions import GraphQuestions, NodeQuestions
 from gflowexplainer.rewards.model import Predictor
 from gflowexplainer.settings import Settings
-from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+from gflowexplainer.testing import GraphModel, NodeModel, graph_of, random_graph
 from gflowexplainer.user_graphs import user_graph
 from gflowexplainer.witnesses import Witnesses
 
@@ -37,8 +37,8 @@ def called(monkeypatch, questions, count):
 @pytest.mark.parametrize("count", [6, 64])
 def test_nodes_of_the_same_class_come_first(monkeypatch, count):
     questions = asked([3])
-    every, large = questions.labels_at(torch.arange(40))
-    assert not large
+    every, most = questions.labels_at(torch.arange(40))
+    assert 1 < most <= 40
     with torch.no_grad():
         graph = random_graph(40, 0.1, seed=2)
         assert torch.equal(every, NodeModel(seed=6)(graph.x, graph.edge_index).argmax(dim=1))
@@ -90,13 +90,24 @@ def test_the_only_node_of_a_graph_has_no_witnesses():
     assert Witnesses(questions, Settings(**SMALL)).consensus(questions.question(slice(None))) is None
 
 
-def test_an_instance_as_large_as_it_may_be_needs_no_witnesses():
-    graph, model = random_graph(40, 0.3, seed=2), NodeModel(seed=6)
+@pytest.mark.parametrize("size", [290, 310])
+def test_a_large_instance_needs_no_witnesses(size):
+    graph, model = graph_of([(0, leaf) for leaf in range(1, size)], size), NodeModel(seed=6)
+    questions = NodeQuestions(Predictor(model), user_graph(graph.x, graph.edge_index, {}, model), [3], None)
+    consensus = Witnesses(questions, Settings(**SMALL)).consensus(questions.question(slice(None)))
+    assert (consensus is None) is (size > 300)
+
+
+def test_a_small_instance_near_a_hub_has_witnesses():
+    """Node 0 sees nodes 1 and 2; node 2 is a hub, whose leaves surround the instance and are more than the bound."""
+    graph = graph_of([(0, 1), (1, 2), *((2, leaf) for leaf in range(3, 60))], 60)
+    model = NodeModel(seed=6)
     known = user_graph(graph.x, graph.edge_index, {}, model)
-    for limit, needed in ((10, False), (None, True)):
-        questions = NodeQuestions(Predictor(model), known, [3], None, limit=limit)
-        question = questions.question(slice(None))
-        assert (Witnesses(questions, Settings(**SMALL)).consensus(question) is not None) is needed
+    questions = NodeQuestions(Predictor(model), known, [0], None, limit=30)
+    question = questions.question(slice(None))
+    assert question.instances.left_out is not None
+    assert question.instances.num_nodes == 3
+    assert Witnesses(questions, Settings(**SMALL)).consensus(question) is not None
 
 
 def test_what_is_wrong_with_other_nodes_is_nobodys_business():

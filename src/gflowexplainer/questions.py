@@ -158,10 +158,10 @@ class NodeQuestions:
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
         return self._cut(nodes, None)
 
-    def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, bool]:
-        """Tells which class the model predicts at nodes, ``[I]``, and whether an instance there is beyond the bound."""
+    def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, int]:
+        """Tells which class the model predicts at nodes, ``[I]``, and how many nodes the largest instance there has."""
         instances = self._instances(nodes)
-        return Target.of(self.predictor, instances).label, instances.left_out is not None
+        return Target.of(self.predictor, instances).label, int(instances.node_counts.max())
 
     def _instances(self, nodes: Tensor) -> Instances:
         graph, hops = self._detached, self.predictor.num_hops

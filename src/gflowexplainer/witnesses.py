@@ -2,7 +2,8 @@
 
 What holds predictions in general cannot be told from one instance. The graph that it lies in has more nodes: some of
 these, of the same predicted class as far as there are any, bear witness. Which ones depends on the asked class, the
-graph and the seed alone, never on what else is asked. A graph that is explained as a whole has no such company.
+graph and the seed alone, never on what else is asked. A graph that is explained as a whole has no such company, and a
+large instance needs none: it tells much by itself, and each witness would cost as much as it does.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _STREAM = 101
 """Names the random order in which instances are called, apart from all other noise."""
 _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes as are needed are asked for their class, so many at once."""
+_LARGE = 300
+"""Nodes of a large instance."""
 
 
 class Witnesses:
@@ -39,15 +42,12 @@ class Witnesses:
     def consensus(self, question: Question) -> Consensus | None:
         """Gives what holds the class of the one instance of ``question`` in general.
 
-        It is ``None`` where there is nobody else to ask: where whole graphs are explained, where the graph has no
-        other node, and where no consensus is used; and where the instance is as large as it may be, as beside a hub,
-        where it tells much by itself and others would cost as much as it does, each.
+        It is ``None`` where nobody else is asked: where whole graphs are explained, where the instance is large, where
+        the graph has no other node, and where no consensus is used.
         """
         if self.settings.reward != "consensus" or self.settings.witnesses == 0:
             return None
-        if question.instances.left_out is not None:
-            return None
-        if isinstance(self.questions, GraphQuestions):
+        if isinstance(self.questions, GraphQuestions) or question.instances.num_nodes >= _LARGE:
             return None
         label = None if question.target.label is None else int(question.target.label)
         if label not in self._known:
@@ -67,10 +67,10 @@ class Witnesses:
             return None
         same = torch.zeros(0, dtype=torch.bool, device=called.device)
         for some in called.split(_AT_ONCE):
-            labels, large = questions.labels_at(some)
+            labels, most = questions.labels_at(some)
             same = torch.cat([same, some >= 0 if labels is None or label is None else labels.eq(label)])
-            # Where instances are as large as they may be, a few must do.
-            if large or same.sum() >= settings.witnesses:
+            # Where instances are large, a few must do.
+            if most >= _LARGE or same.sum() >= settings.witnesses:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
         question = questions.at(called[by_class][: settings.witnesses].sort().values)
