@@ -102,8 +102,8 @@ def cost_of(bound: int) -> dict[str, Any]:
 
 def nearest(*given: Any) -> Any:
     """Finds senders with a relevance that knows the distance only; ties are broken as for relevance."""
-    key, _ = neighborhoods_senders(*given)
-    return key, torch.full(key.shape, DAMPING * float(given[2].min()), dtype=torch.double)
+    sent = neighborhoods_senders(*given)
+    return sent._replace(relevance=torch.full_like(sent.relevance, DAMPING * float(given[2].min())))
 
 
 neighborhoods_senders = neighborhoods._senders

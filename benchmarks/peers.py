@@ -204,7 +204,7 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
         PG_HERE: done(lambda: batched[PG_HERE].fit(subject(), SEED)),
     }
     if device == "cuda":
-        larger = Settings.preset("gpu", seed=SEED, **lengths.changes)
+        larger = Settings.preset("gpu", seed=SEED)
         trainings[OURS_GPU] = done(lambda: learned.update({OURS_GPU: fit_ours(loaded, larger)}))
     training = interleaved(trainings, lengths.rounds, warm=True)
     weights = learned[OURS]
@@ -311,7 +311,7 @@ def publish(folder: Path) -> None:
 
 def main(fast: bool = False, device: str = "cpu") -> None:
     """Times everything, and stores and prints it."""
-    # A GPU that does nothing else gives the same times twice.
+    # On a GPU the peers take their time; two rounds show whether it is steady.
     lengths = QUICK if fast else Lengths(rounds=3 if device == "cpu" else 2)
     folder = results_folder("peers", fast)
     before = os.getloadavg()[0]
