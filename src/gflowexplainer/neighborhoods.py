@@ -124,8 +124,9 @@ def _surround_some(index: GraphIndex, inner: Reach, limit: int | None) -> Surrou
     arrives = torch.nonzero(there[sent.sender]).flatten()
     receiver, edge = sent.receiver[arrives], index.edge_id[sent.position[arrives]]
     rows = torch.stack([place[sent.sender[arrives]], inside[receiver], edge])
-    owner, size = inner.key[receiver] // index.num_nodes, index.num_edges
-    _, rank = unique_groups(owner * size + edge, bound=_owners(index, inner.key) * size)
+    first, last = _owners(index, inner.key)
+    owner = inner.key[receiver] // index.num_nodes - first
+    _, rank = unique_groups(owner * index.num_edges + edge, bound=(last + 1 - first) * index.num_edges)
     ordered = torch.empty_like(rows)
     ordered[:, rank] = rows
     return Surroundings(outer, inside, ordered[:2], ordered[2])
@@ -144,9 +145,9 @@ def _chunks(index: GraphIndex, key: Tensor) -> list[slice]:
     return [slice(begin[part.start], begin[part.stop]) for part in slices(edges, _ENTRIES_AT_ONCE)]
 
 
-def _owners(index: GraphIndex, key: Tensor) -> int:
-    """Says what the owners of ascending keys are below."""
-    return int(key[-1]) // index.num_nodes + 1 if key.numel() else 0
+def _owners(index: GraphIndex, key: Tensor) -> tuple[int, int]:
+    """Names the first and the last owner of ascending keys, of which there are some."""
+    return int(key[0]) // index.num_nodes, int(key[-1]) // index.num_nodes
 
 
 class _Senders(NamedTuple):
@@ -170,12 +171,14 @@ def _senders(index: GraphIndex, key: Tensor, relevance: Tensor) -> _Senders:
     """Finds the nodes that send an edge to ``key``, with their relevance by these edges."""
     node = key % index.num_nodes
     row, position = index.incoming(node)
-    bound = _owners(index, key) * index.num_nodes
-    found, group = unique_groups((key - node)[row] + index.source[position], bound=bound)
+    first, last = _owners(index, key)
+    shift = first * index.num_nodes
+    bound = (last + 1 - first) * index.num_nodes
+    found, group = unique_groups((key - node - shift)[row] + index.source[position], bound=bound)
     share = (relevance / index.in_degree(node).clamp(min=1))[row]
     best = segment_max(relevance[row], group, found.numel())
     value = DAMPING * torch.minimum(segment_sum(share, group, found.numel()), best)
-    return _Senders(found, value, group, row, position)
+    return _Senders(found + shift, value, group, row, position)
 
 
 def _merge(key: Tensor, value: Tensor, more: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ FULL = Scope()
 
 def value(**changes):
     """Makes the times of one dataset: 10 ms alone, 1 together, fits of 2 s and 5 epochs of 1 s; and changes to them."""
-    usual = {"alone": 10.0, "together": 1.0, "single": None, "preparation": 2.0, "epoch": 1.0, "fit": 7.0}
+    usual = {"alone": 10.0, "together": 1.0, "single": None, "preparation": 2.0, "epoch": 1.0, "fit": 7.0, "span": 5}
     found = {name: {**usual, **changes.get(name.replace("-", "_"), {})} for name in EXPLAINERS}
     return {"explainers": found, "instances": 5, "threads": 2, "device": "CPU"}
 
@@ -83,6 +83,16 @@ def test_epochs_that_are_lost_in_noise_are_not_told():
     assert {row[0]: row[1] for row in many.tables[0].rows}["one epoch, RG-Explainer, ours"] == "0.1"
 
 
+def test_times_without_a_span_are_left_out_and_that_is_said():
+    old = value()
+    for times in old["explainers"].values():
+        del times["span"]
+    outcome = training_time.present(results(value(), old | {"device": "Some GPU"}))
+    assert len(outcome.tables) == 2
+    assert any("on CUDA spanned too few epochs" in note for note in outcome.notes)
+    assert not any("too few" in note for note in training_time.present(results(value())).notes)
+
+
 def test_both_experiments_find_the_same_cells(tmp_path):
     fast = Scope(fast=True)
     for one in steps(fast):
@@ -126,6 +136,7 @@ def test_an_epoch_is_the_difference_of_two_fits(monkeypatch):
     clock = timings._Clock(CPU, 2)
     rg = timings._timed("rg-explainer", subject, lengths, clock)
     assert (rg["preparation"], rg["epoch"], rg["fit"]) == pytest.approx((4, 2, 4 + 2 * 30))
+    assert rg["span"] == 30
     ours = timings._timed("gflow", subject, lengths, clock)
     # 50 updates of 3 of the 6 instances are 25 epochs.
     assert (ours["preparation"], ours["epoch"], ours["fit"]) == pytest.approx((4, 2, 4 + 2 * 25))

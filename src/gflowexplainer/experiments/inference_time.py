@@ -161,7 +161,7 @@ GFlowExplainer, which learn beforehand, take times of the same order of magnitud
 All explainers of a dataset are fitted and then explain, one after the other in one process on one machine. A few
 instances are explained one at a time, as the paper did, and all of them at once, for which every explainer here is
 written. Cutting an instance out of its graph, and the GNN's own prediction, are the same for all and not timed.
-RG-Explainer and ours are trained for a few epochs only, which changes what they answer, not how long it takes.
+Ours is trained for a few epochs only, which changes what it answers, not how long it takes.
 """,
     plan=steps,
     present=present,

@@ -199,8 +199,9 @@ with the settings of its public code. One instance of each dataset is drawn, cho
 how it looks, and the same is counted over all instances. Molecules are explained by ours with 8 to 10 atoms too, so
 that a ring has room, and by as many best edges of PGExplainer.
 The sentences are the paper's, but the graphs are not: its word vectors (BERT) and its GNN cannot be had, so word graphs
-are built from the text and a GCN is trained on them. Explanations there have 8 to 10 words, about as many as the
-paper's.
+are built from the text and a GCN is trained on them. The explainer is fitted on them and others that the GCN calls
+negative. Explanations have 8 to 10 words, about as many as the paper's; each is held against 500 random connected parts
+of as many words, by the log-odds of the class in 64 random contexts.
 """,
     plan=plan,
     present=present,

@@ -22,7 +22,8 @@ def present(results: Results) -> Outcome:
     """Compares preparation, epochs and whole fits."""
     tables, verdicts = [], []
     for device in (CPU, GPU):
-        found = {dataset: value["explainers"] for dataset, value in times(results, device).items()}
+        known = {dataset: value["explainers"] for dataset, value in times(results, device).items()}
+        found = {dataset: of for dataset, of in known.items() if "span" in of[RG]}
         if found:
             where = "CPU" if device == CPU else "GPU"
             tables += [_compared(found, where), _fits(found, where)]
@@ -34,14 +35,22 @@ def present(results: Results) -> Outcome:
         "it is lost in the noise of what comes before; preparation is what is left: RG-Explainer's pre-training, and "
         "in our default the consensus of the instances, which is computed once.",
         *machine_notes(results),
+        *notes_of_old_times(results),
     ]
     return Outcome(tables, verdicts, notes=notes)
 
 
+def notes_of_old_times(results: Results) -> list[str]:
+    """Says where times of training are left out: values that were stored before whole fits were timed have no span."""
+    old = [d for d in (CPU, GPU) for value in times(results, d).values() if "span" not in value["explainers"][RG]]
+    if not old:
+        return []
+    return [f"Times of training on {' and '.join(sorted({d.upper() for d in old}))} spanned too few epochs: left out."]
+
+
 def _epoch(times: Mapping[str, float]) -> float | None:
     """Gives the seconds of an epoch, if they can be told."""
-    whole = times.get("span", 5) * times["epoch"]
-    return times["epoch"] if whole >= _LEAST * times["preparation"] else None
+    return times["epoch"] if times["span"] * times["epoch"] >= _LEAST * times["preparation"] else None
 
 
 def _fit(times: Mapping[str, float]) -> float | None:
@@ -62,7 +71,7 @@ def _compared(found: Times, where: str) -> Table:
                 rows.append((f"{title}, {LABELS[name]}, ours", *shown))
                 continue
             there = [printed[name][dataset].mean for dataset in found]
-            gaps = (_written(a and a - b, "+.3g") for a, b in zip(ours, there, strict=True))
+            gaps = (_written(None if a is None else a - b, "+.3g") for a, b in zip(ours, there, strict=True))
             rows.append((f"{title}, {LABELS[name]}, paper", *(f"{value:.4g}" for value in there)))
             rows.append((f"{title}, {LABELS[name]}, ours", *shown))
             rows.append((f"{title}, {LABELS[name]}, difference", *gaps))
@@ -99,7 +108,9 @@ def _verdicts(found: Times, where: str) -> list[Verdict]:
         Verdict.judge(
             f"Pre-training takes most of RG-Explainer's training time ({where}).",
             [value > 0.5 for value in share.values()],
-            "Share of the whole fit: " + ", ".join(f"{TITLES[d]} {value:.0%}" for d, value in share.items()) + ".",
+            "Share of the whole fit: " + ", ".join(f"{TITLES[d]} {value:.0%}" for d, value in share.items()) + "."
+            if share
+            else "It cannot be told.",
         )
     ]
     for name in OURS:
@@ -127,7 +138,7 @@ GFlowExplainer takes 7 to 12 s, one of RG-Explainer 5 to 28 s: overall GFlowExpl
 """,
     method="""
 The same values as `inference-time`: all explainers of a dataset one after the other in one process on one machine.
-RG-Explainer is trained with its pre-training and without any epoch, and then with some; ours for one epoch, and then
+RG-Explainer is trained with its pre-training and without any epoch, and then with all; ours for one epoch, and then
 for some more; the differences give the time of an epoch. A whole fit is preparation and as many epochs as the explainer
 has by default: RG-Explainer's by its public code, the paper's 100, ours as many as its updates take.
 """,

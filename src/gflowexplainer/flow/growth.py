@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gflowexplainer.instances import Instances
 from gflowexplainer.noise import uniform
-from gflowexplainer.segments import pointers, ranges
+from gflowexplainer.segments import pointers
 from gflowexplainer.sorting import unique
 from gflowexplainer.subgraphs import Subgraphs
 
@@ -28,29 +28,25 @@ def grow_at_random(
         key: A random key of each, shape ``[R]``.
     """
     total, count = instances.num_nodes, instance.numel()
-    members = torch.full((count, max_nodes), -1, device=instance.device)
     chance = uniform(key, torch.arange(max_nodes, device=key.device)[:, None], 0)
     if start is None:
-        owner, node = ranges(instances.ptr[instance], instances.node_counts[instance])
-    else:
-        members[:, 0] = start
-        owner, node = instances.neighbors_of(start)
+        start = instances.ptr[instance] + (chance[0] * instances.node_counts[instance]).long()
+        chance = chance[1:]
+    members = torch.full((count, max_nodes), -1, device=instance.device)
+    members[:, 0] = start
     # What each may gain next, as ascending numbers of subgraph and node.
-    border, first = owner * total + node, 0 if start is None else 1
-    for size in range(first, max_nodes):
+    owner, node = instances.neighbors_of(start)
+    border = owner * total + node
+    for size in range(1, max_nodes):
         counts = torch.bincount(border // total, minlength=count)
         grows = torch.nonzero(counts).flatten()
-        chosen = pointers(counts)[grows] + (chance[size - first, grows] * counts[grows]).long()
+        chosen = pointers(counts)[grows] + (chance[size - 1, grows] * counts[grows]).long()
         node = border[chosen] % total
         members[grows, size] = node
         owner, neighbor = instances.neighbors_of(node)
         owner = grows[owner]
         outside = ~(members[owner, : size + 1] == neighbor[:, None]).any(dim=1)
-        fresh = (owner * total + neighbor)[outside]
-        if size == 0:
-            border = fresh
-        else:
-            left = torch.ones_like(border, dtype=torch.bool)
-            left[chosen] = False
-            border = unique(torch.cat([border[left], fresh]), runs=True)
+        left = torch.ones_like(border, dtype=torch.bool)
+        left[chosen] = False
+        border = unique(torch.cat([border[left], (owner * total + neighbor)[outside]]), runs=True)
     return Subgraphs(instance, members)

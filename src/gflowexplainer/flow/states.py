@@ -190,6 +190,7 @@ class States:
             torch.cat([old, owner[fresh]]),
             torch.cat([self.frontier[entry], neighbor[fresh]]),
             torch.cat([self.links[entry], torch.ones_like(fresh)]),
+            runs=True,
         )
         return replace(
             self,
@@ -277,12 +278,9 @@ def _cat(parts: list[Tensor | None]) -> Tensor | None:
 
 
 def _merge_frontier(
-    num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor
+    num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor, *, runs: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Unites frontier entries that name the same node of the same state and adds up their links.
-
-    They come as a few lists, each of which ascends.
-    """
-    keys, group = unique_groups(state * num_nodes + node, runs=True)
+    """Unites frontier entries that name the same node of the same state and adds up their links."""
+    keys, group = unique_groups(state * num_nodes + node, runs=runs)
     counts = torch.bincount(keys // num_nodes, minlength=batch)
     return pointers(counts), keys % num_nodes, segment_sum(links, group, keys.numel())

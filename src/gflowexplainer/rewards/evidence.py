@@ -23,8 +23,8 @@ class Evidence:
 
     The description of a subgraph counts its nodes by kind, its nodes and its inner edges. "Kind" is soft: at node level
     the class probabilities that the model predicts at the node, which know of its surroundings already; at graph level
-    its input features, or what the model loses without it, so that there the inner edges are also counted by the kinds
-    of both ends.
+    its input features, which do not, or if they are many what the model loses without it. There the inner edges are
+    also counted by the kinds of both ends.
 
     Attributes:
         instances: Instances with ``n`` nodes.

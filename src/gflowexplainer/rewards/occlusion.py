@@ -16,7 +16,7 @@ MOST = 1000
 
 @torch.no_grad()
 def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
-    """Gives how much the log-odds of the target fall without each node, shape ``[n, 1]``.
+    """Gives how much the log-odds of the target fall where each node is gone, shape ``[n, 1]``.
 
     In an instance of more than :data:`MOST` nodes, some that stand beside each other in the list go together.
 
@@ -37,7 +37,8 @@ def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor
             question, node = ranges(instances.ptr[asked], counts[asked])
             kept = missing[node] != question + part.start
             answers.append(_strength(target, predictor.predict(instances, asked, kept), asked))
-    whole = _strength(target, target.prediction, torch.arange(len(instances), device=instances.device))
+        whole = predictor.whole(instances)
+    whole = _strength(target, whole, torch.arange(len(instances), device=instances.device))
     return (whole[owner] - torch.cat(answers)[missing])[:, None]
 
 
