@@ -4,6 +4,7 @@ import networkx as nx
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
 from torch_geometric.utils import to_networkx
 
 from gflowexplainer.baselines import Subject
@@ -21,7 +22,7 @@ from gflowexplainer.experiments.molecule_cases import (
     molecule_cases,
     pieces,
 )
-from gflowexplainer.experiments.sentence_cases import SENTENCES, sentence_cases
+from gflowexplainer.experiments.sentence_cases import SENTENCES, _share_of_worse, sentence_cases
 from gflowexplainer.instances import Instances
 from gflowexplainer.testing import random_graph
 
@@ -186,3 +187,24 @@ def test_the_two_sentences():
         # Edges join words at most two places apart.
         assert max(b - a for a, b in pairwise(places)) <= 2
         assert case["right"] == (case["negative"] > 0.5)
+        assert 0 <= case["better"] <= 1
+
+
+def test_a_part_with_the_word_that_decides_is_better_than_most():
+    class Reads(torch.nn.Module):
+        """Is sure of its class where one word is there; its layer only says how far it sees."""
+
+        def __init__(self):
+            super().__init__()
+            self.layer = GCNConv(3, 3)
+
+        def forward(self, x, edge_index, batch):
+            there = x.new_zeros(int(batch.max()) + 1).index_add_(0, batch, 4 * x[:, 1])
+            return torch.stack([there, 2 - there], dim=1)
+
+    graph = random_graph(14, 0.1, seed=3)
+    graph.x[:, 1] = 0.0
+    graph.x[6, 1] = 1.0
+    with_it, without = (_share_of_worse(Reads(), graph, part) for part in ([6, 7, 8], [10, 11, 12]))
+    assert with_it > 0.6
+    assert without == 0.0

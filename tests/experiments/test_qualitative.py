@@ -30,6 +30,7 @@ SENTENCE = {
     "probability": [0.9, 0.2, 0.5],
     "chosen": [True, False, True],
     "share": 0.4,
+    "better": 0.93,
     "negative": 0.8,
     "right": True,
 }
