@@ -12,17 +12,15 @@ import torch
 from torch import Tensor
 
 from benchmarks.measuring import environment, results_folder, write_json
-from benchmarks.peers import DATASETS, SAMPLES, SEED, fit_ours, load
-from gflowexplainer.baselines.exact import untrained
-from gflowexplainer.baselines.interface import Scores, Subject
+from benchmarks.peers import DATASETS, SEED, fit_ours, load, policy_scores, sample_ours
+from gflowexplainer.baselines.interface import Subject
 from gflowexplainer.evaluation.ground_truth import GroundTruth
 from gflowexplainer.evaluation.metrics import agreement
 from gflowexplainer.evaluation.problems import Loaded
 from gflowexplainer.evaluation.record import write_text
 from gflowexplainer.evaluation.tables import Table, join, number
-from gflowexplainer.readings import EXPLAINING, read_policy
 from gflowexplainer.settings import Settings
-from gflowexplainer.subgraphs import edge_values, subgraph_keys
+from gflowexplainer.subgraphs import subgraph_keys
 
 HERE, THERE = "cpu", "cuda"
 
@@ -30,12 +28,8 @@ HERE, THERE = "cpu", "cuda"
 def answer(loaded: Loaded, settings: Settings, weights: dict[str, Tensor]) -> dict[str, Any]:
     """Explains all instances: names of the sampled subgraphs, and the scores of nodes and edges, on the CPU."""
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
-    device = subject.instances.device
-    trainer = untrained(subject, settings, {name: value.to(device) for name, value in weights.items()})
-    every = torch.arange(len(subject), device=device)
-    rollouts = trainer.network.sample(trainer.inputs, every.repeat_interleave(SAMPLES), EXPLAINING)
-    reading = read_policy(rollouts)
-    scores = Scores(reading.node, edge_values(subject.instances, reading.neighbor))
+    _, rollouts = sample_ours(subject, settings, weights)
+    scores = policy_scores(subject, rollouts)
     truth = GroundTruth.of(loaded.benchmark, subject.instances)
     assert truth is not None
     return {

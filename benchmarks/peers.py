@@ -34,9 +34,11 @@ from gflowexplainer.evaluation.metrics import agreement
 from gflowexplainer.evaluation.problems import Loaded, problem
 from gflowexplainer.evaluation.record import write_text
 from gflowexplainer.evaluation.tables import NOT_THERE, Table, join, number
+from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.readings import EXPLAINING, read_policy, read_samples, reward_weights
 from gflowexplainer.settings import Settings
 from gflowexplainer.subgraphs import edge_values
+from gflowexplainer.training import Trainer
 
 DATASETS = ("ba-shapes", "tree-cycles")
 SAMPLES, SEED = 64, 0
@@ -88,14 +90,24 @@ def fit_ours(loaded: Loaded, settings: Settings) -> dict[str, Tensor]:
     return untrained(subject, settings).run(progress=False).weights()
 
 
-def explain_ours(subject: Subject, settings: Settings, weights: dict[str, Tensor]) -> Scores:
-    """Explains all instances at once, by both readings of the same samples; scores are those of the policy."""
+def sample_ours(subject: Subject, settings: Settings, weights: dict[str, Tensor]) -> tuple[Trainer, Rollouts]:
+    """Samples subgraphs of all instances at once."""
     trainer = untrained(subject, settings, weights)
     every = torch.arange(len(subject), device=subject.instances.device)
-    rollouts = trainer.network.sample(trainer.inputs, every.repeat_interleave(SAMPLES), EXPLAINING)
-    read_samples(subject.instances, rollouts.subgraphs, reward_weights(rollouts, trainer.reward, settings))
+    return trainer, trainer.network.sample(trainer.inputs, every.repeat_interleave(SAMPLES), EXPLAINING)
+
+
+def policy_scores(subject: Subject, rollouts: Rollouts) -> Scores:
+    """Scores nodes and edges by the policy's own answer."""
     reading = read_policy(rollouts)
     return Scores(reading.node, edge_values(subject.instances, reading.neighbor))
+
+
+def explain_ours(subject: Subject, settings: Settings, weights: dict[str, Tensor]) -> Scores:
+    """Explains all instances at once, by both readings of the same samples; scores are those of the policy."""
+    trainer, rollouts = sample_ours(subject, settings, weights)
+    read_samples(subject.instances, rollouts.subgraphs, reward_weights(rollouts, trainer.reward, settings))
+    return policy_scores(subject, rollouts)
 
 
 class Peers:
