@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gflowexplainer.experiments.pages import PAGES, all_pages
+from gflowbench.paper.pages import PAGES, all_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import torch
 
+from gflowbench.datasets import load
+from gflowbench.models import train
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.datasets import load
-from gflowexplainer.datasets.ground_truth import own_motif
-from gflowexplainer.models import train
 from gflowexplainer.report import Case, Report, write_report
+from gflowexplainer.report.truth import own_motif
 
 CLASSES = ("cycle", "house")
 

@@ -16,8 +16,8 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 from torch_geometric.nn import GIN
 
+from gflowbench.datasets import load
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.datasets import load
 
 
 def train(data: Data, steps: int) -> GIN:

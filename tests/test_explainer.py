@@ -12,11 +12,11 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv, SAGEConv, gl
 
 import gflowexplainer
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
-from gflowexplainer.answering import answer
 from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError, InstanceError, ModelError
 from gflowexplainer.explainer import FILE
+from gflowexplainer.inference.explain import answer
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, path, random_graph
-from gflowexplainer.training import CHECKPOINT
+from gflowexplainer.training.trainer import CHECKPOINT
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
 MODES = [
@@ -353,7 +353,7 @@ def test_fit_explains_unseen_instances_without_training(monkeypatch):
     assert algorithm.fit(model, graph, range(8), progress=False, callback=lambda _, r: records.append(r)) is algorithm
     assert len(records) == 20
     assert algorithm.is_fitted
-    monkeypatch.setattr("gflowexplainer.training.Trainer.step", None)
+    monkeypatch.setattr("gflowexplainer.training.trainer.Trainer.step", None)
     for explanation in algorithm.explain(model, graph, range(8, 16)):
         check(explanation, 4, graph.num_nodes, graph.num_edges)
 

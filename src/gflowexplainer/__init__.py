@@ -6,7 +6,7 @@ from gflowexplainer.version import __version__
 
 if TYPE_CHECKING:
     from gflowexplainer.explainer import GFlowExplainer
-    from gflowexplainer.explanation import SubgraphExplanation
+    from gflowexplainer.explanation.explanation import SubgraphExplanation
 
 __all__ = ["GFlowExplainer", "SubgraphExplanation", "__version__"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> object:
 
         return GFlowExplainer
     if name == "SubgraphExplanation":
-        from gflowexplainer.explanation import SubgraphExplanation
+        from gflowexplainer.explanation.explanation import SubgraphExplanation
 
         return SubgraphExplanation
     raise AttributeError(f"module 'gflowexplainer' has no attribute {name!r}")

@@ -13,21 +13,23 @@ from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 from tqdm.auto import tqdm
 
-from gflowexplainer.answering import answer
-from gflowexplainer.distributed import Fabric
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError, one_of
-from gflowexplainer.explanation import SubgraphExplanation, config_to_dict
-from gflowexplainer.fitted import Fitted
-from gflowexplainer.graph_index import GraphIndex
-from gflowexplainer.persistence import fingerprint, read_checkpoint, write_checkpoint
-from gflowexplainer.questions import GraphQuestions, NodeQuestions, Question, check_one, model_config_of
-from gflowexplainer.readings import WEIGHTINGS
+from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.graphs.index import GraphIndex
+from gflowexplainer.graphs.inputs import graphs_of, user_graph, without_batch
+from gflowexplainer.inference.estimates import WEIGHTINGS
+from gflowexplainer.inference.explain import answer
+from gflowexplainer.inference.fitted_state import Fitted
+from gflowexplainer.model.config import config_to_dict, model_config_of
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import GraphQuestions, NodeQuestions, Question, check_one
 from gflowexplainer.rewards.consensus import Consensus
-from gflowexplainer.rewards.model import Predictor
+from gflowexplainer.rewards.reference_nodes import Witnesses
 from gflowexplainer.settings import Settings
-from gflowexplainer.training import CHECKPOINT, Callback, Trainer, learning
-from gflowexplainer.user_graphs import graphs_of, user_graph, without_batch
-from gflowexplainer.witnesses import Witnesses
+from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.storage.identity import model_fingerprint
+from gflowexplainer.training.distributed import Fabric
+from gflowexplainer.training.trainer import CHECKPOINT, Callback, Trainer, learning
 
 FILE = "explainer.safetensors"
 KIND = "explainer"
@@ -199,7 +201,7 @@ class GFlowExplainer(ExplainerAlgorithm):
                 the connected ``Explainer``; else those of an earlier fit; else a multiclass classifier with raw
                 outputs, of nodes if ``index`` is given or the one graph has a label for each node, otherwise of graphs.
             graph_index: The index of the graph, to spare building it at every call
-                (:class:`~gflowexplainer.graph_index.GraphIndex`).
+                (:class:`~gflowexplainer.graphs.index.GraphIndex`).
             fabric: A Fabric that was launched: its processes, which all make this call, train together.
             **kwargs: Further arguments of the model.
         """
@@ -213,7 +215,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         with learning():
             trainer = self._trainer(question, self.settings, fabric=fabric)
             trainer.run(folder, progress=progress, callback=callback)
-        self._fitted = Fitted(trainer.weights(), fingerprint(model), config_to_dict(config))
+        self._fitted = Fitted(trainer.weights(), model_fingerprint(model), config_to_dict(config))
         if folder is not None and trainer.ranks.first:
             self.save(folder)
         return self
@@ -242,7 +244,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self, questions: NodeQuestions | GraphQuestions, config: ModelConfig, *, progress: bool
     ) -> list[SubgraphExplanation]:
         model = questions.predictor.model
-        name = fingerprint(model)
+        name = model_fingerprint(model)
         fitted = self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)

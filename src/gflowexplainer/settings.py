@@ -12,7 +12,7 @@ from gflowexplainer.flow.measure import MEASURES
 from gflowexplainer.flow.objectives import OBJECTIVES
 from gflowexplainer.flow.paper_policy import PROPAGATIONS
 from gflowexplainer.flow.states import PARENT_RULES
-from gflowexplainer.rewards.reward import REMOVALS
+from gflowexplainer.rewards.base import REMOVALS
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Settings:
         pooling: Instances of a class at which the consensus believes the class and all classes alike; graphs of all
             classes are always taken together.
         max_graph_nodes: Largest computation graph of a node; of a larger one the nodes most relevant to the explained
-            one are kept (:mod:`~gflowexplainer.neighborhoods`).
+            one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`).
         start: Where graph-level explanations begin: ``"anywhere"`` or at the node of a ``"locator"``.
         policy: ``"additive"`` or ``"paper"``.
         propagation: Of the paper's policy: ``"graph"`` or ``"frontier"``.

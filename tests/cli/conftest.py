@@ -63,12 +63,3 @@ def workspace(tmp_path, monkeypatch):
 def invoke():
     runner = CliRunner()
     return lambda *words: runner.invoke(app, [str(word) for word in words])
-
-
-@pytest.fixture
-def published_data():
-    """Skips where the published files are not there."""
-    from gflowexplainer.datasets import reference_folder
-
-    if reference_folder() is None:
-        pytest.skip("the published files are not there")

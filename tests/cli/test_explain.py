@@ -5,7 +5,7 @@ import torch
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explainer import GFlowExplainer
-from gflowexplainer.explanation import SubgraphExplanation
+from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.sources import load_graphs
 from gflowexplainer.testing import NodeModel
 
@@ -163,23 +163,6 @@ def test_molecules_for_a_model_of_the_users_own(workspace, invoke):
     assert (workspace / "run" / "report.html").is_file()
 
 
-def test_the_published_gnn_of_a_dataset(invoke, workspace, published_data):
-    result = invoke("explain", "--dataset", "tree-cycles", "--index", "511", "--json", "--no-report", *QUICK)
-    assert result.exit_code == 0, result.output
-    (entry,) = json.loads(result.stdout)["instances"]
-    assert entry["subgraphs"][0]["nodes"][0] == 511
-
-
-def test_molecules_of_the_published_gnn_are_drawn_as_molecules(invoke, workspace, published_data):
-    pytest.importorskip("rdkit")
-    (workspace / "molecules.csv").write_text("id,smiles\n1,O=[N+]([O-])c1ccccc1\n")
-    own = invoke("explain", "--dataset", "mutagenicity", "--smiles", "molecules.csv", "--out", "own", *QUICK)
-    assert own.exit_code == 0, own.output
-    theirs = invoke("explain", "--dataset", "mutagenicity", "--index", "0", "--out", "theirs", *QUICK)
-    assert theirs.exit_code == 0, theirs.output
-    assert "mutagen" in theirs.stdout
-
-
 def test_a_report_again_and_beside_another_run(workspace, invoke):
     words = ("explain", *NODE, "--index", "3,5", *QUICK)
     assert invoke(*words, "--out", "one", "--no-report").exit_code == 0
@@ -209,7 +192,7 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
 def test_the_level_is_guessed_from_graphs_and_index():
     from torch_geometric.data import Data
 
-    from gflowexplainer.questions import guess_level
+    from gflowexplainer.model.config import guess_level
 
     one = Data(x=torch.ones(3, 1), y=torch.tensor([1]))
     labelled = Data(x=torch.ones(3, 1), y=torch.tensor([1, 0, 1]))

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from gflowexplainer.training import CHECKPOINT, METRICS
+from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.trainer import CHECKPOINT
 from gflowexplainer.version import __version__
 
 PROGRAM = (sys.executable, "-m", "gflowexplainer")
@@ -37,7 +38,7 @@ def test_the_version_the_help_and_no_words():
     done = run()
     assert "Usage" in done.stdout + done.stderr
     text = run("--help").stdout
-    for command in ("demo", "fit", "explain", "evaluate", "report", "datasets", "doctor"):
+    for command in ("fit", "explain", "bulk", "report", "doctor"):
         assert f" {command} " in text
 
 
@@ -54,7 +55,7 @@ SLOWLY = """
 import sys
 import time
 from gflowexplainer.cli import main
-from gflowexplainer.training import Trainer
+from gflowexplainer.training.trainer import Trainer
 
 Trainer.run.__kwdefaults__["checkpoint_seconds"] = 0.5
 step = Trainer.step

@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out
-from gflowexplainer.instances import Instances
-from gflowexplainer.subgraphs import inner_neighbors
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import inner_neighbors
 
 WIDTHS = (4, 11, 20, 33, 64)
 FAMILIES = ("sparse", "dense", "tree", "clique with tails")

@@ -5,16 +5,11 @@ import pytest
 import torch
 
 from gflowexplainer.errors import EnumerationError
-from gflowexplainer.flow.exact import (
-    enumerate_subgraphs,
-    exact_marginals,
-    terminal_distribution,
-    total_variation,
-)
+from gflowexplainer.flow.exact import enumerate_subgraphs, exact_marginals, terminal_distribution, total_variation
 from gflowexplainer.flow.policy import AdditivePolicy
-from gflowexplainer.instances import Instances
-from gflowexplainer.segments import segment_sum
-from gflowexplainer.subgraphs import subgraph_keys
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer.ops.segments import segment_sum
 from gflowexplainer.testing import cycle, house, path, random_graph, star
 
 

@@ -2,7 +2,7 @@ import networkx as nx
 import torch
 
 from gflowexplainer.flow.features import node_features
-from gflowexplainer.instances import Instances
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.testing import random_graph, star
 
 

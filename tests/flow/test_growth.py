@@ -5,7 +5,7 @@ import torch
 
 from gflowexplainer.flow.growth import grow_at_random
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
-from gflowexplainer.instances import Instances
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.testing import house, random_graph
 
 

@@ -8,7 +8,7 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.flow.measure import log_growth, log_steps
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out
-from gflowexplainer.instances import Instances
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import house, random_graph, star
 

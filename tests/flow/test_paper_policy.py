@@ -5,7 +5,7 @@ from torch_geometric.nn import APPNP
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out
-from gflowexplainer.instances import Instances
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.testing import house, random_graph, star
 
 

@@ -4,8 +4,8 @@ import torch
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.policy import AdditivePolicy
-from gflowexplainer.instances import Instances
-from gflowexplainer.subgraphs import TOO_SMALL
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import TOO_SMALL
 from gflowexplainer.testing import house, random_graph, star
 
 POLICIES = {

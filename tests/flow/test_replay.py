@@ -1,7 +1,7 @@
 import torch
 
 from gflowexplainer.flow.replay import Replay
-from gflowexplainer.subgraphs import Subgraphs
+from gflowexplainer.graphs.subgraphs import Subgraphs
 
 
 def add(replay, rows):

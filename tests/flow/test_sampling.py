@@ -14,8 +14,8 @@ from gflowexplainer.flow.sampling import (
     roll_out,
     rollout_keys,
 )
-from gflowexplainer.instances import Instances
-from gflowexplainer.subgraphs import subgraph_keys
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import subgraph_keys
 from gflowexplainer.testing import house, random_graph
 
 

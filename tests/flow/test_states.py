@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.flow.states import States
-from gflowexplainer.instances import Instances
-from gflowexplainer.subgraphs import subgraph_keys
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import subgraph_keys
 from gflowexplainer.testing import house, path, random_graph, star
 
 

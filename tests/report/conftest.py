@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.explain import ModelConfig
 
 from gflowexplainer import SubgraphExplanation
-from gflowexplainer.certificate import Certificate, PendingCertificate
-from gflowexplainer.explanation import Answer, RankedSubgraph
+from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.explanation.ranked_subgraphs import Answer, RankedSubgraph
 from gflowexplainer.report import Case
 from gflowexplainer.testing import house
 

@@ -6,8 +6,8 @@ import shutil
 import pytest
 import torch
 
-from gflowexplainer.evaluation.tables import Table
 from gflowexplainer.report import Case, Report, write_report
+from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, path, star
 
 from .conftest import HOSTILE, explain_by_hand, joins

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.evaluation.tables import Table
 from gflowexplainer.report import Case, Report, write_report
 from gflowexplainer.report.page import embedded_json, render
+from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, path
 
 from .conftest import HOSTILE, explain_by_hand, joins

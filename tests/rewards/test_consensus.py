@@ -13,19 +13,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.instances import Instances
-from gflowexplainer.rewards import ContextReward, Predictor
-from gflowexplainer.rewards.consensus import (
-    PAIR_RIDGE,
-    RIDGE,
-    Consensus,
-    ConsensusReward,
-    fit_weights,
-    learn_consensus,
-)
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, subgraph_keys
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
+from gflowexplainer.rewards import ContextReward
+from gflowexplainer.rewards.consensus import PAIR_RIDGE, RIDGE, Consensus, ConsensusReward, fit_weights, learn_consensus
 from gflowexplainer.rewards.evidence import Evidence
-from gflowexplainer.rewards.target import Target
-from gflowexplainer.subgraphs import Subgraphs, subgraph_keys
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
 
 COUNTS = [40, 15, 25, 30]

@@ -9,9 +9,10 @@ from torch import Tensor
 from torch_geometric.utils import subgraph
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.instances import Instances
-from gflowexplainer.rewards import ContextReward, PredictionReward, Predictor
-from gflowexplainer.subgraphs import Subgraphs
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.rewards import ContextReward, PredictionReward
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, house, path, random_graph, star
 
 

@@ -10,10 +10,10 @@ import torch
 from sklearn.decomposition import PCA
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.instances import Instances
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.rewards import evidence as module
 from gflowexplainer.rewards.evidence import MAX_KINDS, Evidence, basis_of, pair_products
-from gflowexplainer.subgraphs import Subgraphs
 from gflowexplainer.testing import graph_of, random_graph
 
 TAILED = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]

@@ -5,9 +5,10 @@ import torch
 from torch_geometric.utils import subgraph
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.instances import Instances
-from gflowexplainer.rewards import Predictor, occlusion
-from gflowexplainer.rewards.target import Target
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
+from gflowexplainer.rewards import occlusion
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, random_graph
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from torch_geometric.utils import subgraph
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.instances import Instances
-from gflowexplainer.rewards import PredictionReward, Predictor, RegularizedReward
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import TINY, Target
+from gflowexplainer.rewards import PredictionReward, RegularizedReward
 from gflowexplainer.rewards.prediction import radius
-from gflowexplainer.rewards.target import TINY, Target
-from gflowexplainer.subgraphs import Subgraphs
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, cycle, house, random_graph
 
 ROWS = [(0, [0]), (0, [0, 1, 4]), (1, [5 + 3, 5 + 2]), (1, [5 + 3, 5 + 0, 5 + 4, 5 + 1])]

@@ -22,9 +22,9 @@ from gflowexplainer.bulk.rows import FOLDER, import_ray, read_rows
 from gflowexplainer.bulk.worker import ATTEMPTS, Job, Source, Worker, part_of
 from gflowexplainer.errors import ClusterError, ConfigError, one_of
 from gflowexplainer.explainer import FILE, GFlowExplainer
-from gflowexplainer.persistence import fingerprint
-from gflowexplainer.readings import WEIGHTINGS
-from gflowexplainer.runs import Run
+from gflowexplainer.inference.estimates import WEIGHTINGS
+from gflowexplainer.report.run_folder import Run
+from gflowexplainer.storage.identity import model_fingerprint
 
 _BLOCKS = 4096
 """Blocks of parts that Ray keeps account of at most."""
@@ -97,7 +97,7 @@ def explain_in_bulk(
         raise ConfigError(f"'smallest' must lie in [0, 1] and 'gpus' not below 0 (got {smallest!r} and {gpus!r}).")
     algorithm, here = GFlowExplainer.load(explainer), source if isinstance(source, Source) else source()
     assert algorithm._fitted is not None
-    algorithm._fitted.refuse_others(fingerprint(here.model), ModelConfig(**algorithm._fitted.config))
+    algorithm._fitted.refuse_others(model_fingerprint(here.model), ModelConfig(**algorithm._fitted.config))
     ids = here.instances(algorithm._fitted.config["task_level"], index)
     question = {
         "explainer": hashlib.sha256((Path(explainer) / FILE).read_bytes()).hexdigest(),

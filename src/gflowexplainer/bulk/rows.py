@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.explanation import SubgraphExplanation
-from gflowexplainer.persistence import write_bytes
-from gflowexplainer.sparse_rows import SparseRows
+from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.ops.sparse_rows import SparseRows
+from gflowexplainer.storage.files import write_bytes
 
 if TYPE_CHECKING:
     import pyarrow

@@ -25,8 +25,10 @@ from torch_geometric.data import Data
 from gflowexplainer.bulk.rows import row_of, write_rows
 from gflowexplainer.errors import ClusterError, GFlowExplainerError, InstanceError
 from gflowexplainer.explainer import GFlowExplainer
-from gflowexplainer.graph_index import GraphIndex, check_index
-from gflowexplainer.persistence import checksum, fingerprint, write_bytes
+from gflowexplainer.graphs.index import GraphIndex, check_index
+from gflowexplainer.storage.checkpoints import checksum
+from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.identity import model_fingerprint
 
 ATTEMPTS, MOST_ATTEMPTS = "attempts", 5
 """Where workers leave traces of the parts that they are at, and how many may be killed at one."""
@@ -69,7 +71,7 @@ class Source:
             f"{number}/{name}": graph[name] for number, graph in enumerate(graphs) for name in ("x", "edge_index")
         }
         target = None if self.target is None else checksum({"target": self.target})
-        return {"model": fingerprint(self.model), "graphs": checksum(tensors), "target": target}
+        return {"model": model_fingerprint(self.model), "graphs": checksum(tensors), "target": target}
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from gflowexplainer.cli.bulk import bulk
-from gflowexplainer.cli.datasets import datasets
-from gflowexplainer.cli.demo import demo
 from gflowexplainer.cli.doctor import doctor
-from gflowexplainer.cli.evaluate import evaluate
 from gflowexplainer.cli.explain import explain
 from gflowexplainer.cli.fit import fit
 from gflowexplainer.cli.report import report
-from gflowexplainer.cli.reproduce import reproduce
 from gflowexplainer.version import __version__
 
 app = typer.Typer(
     name="gflowexplainer",
     help="Explains predictions of graph neural networks by connected subgraphs.",
     epilog=(
-        "Begin with: gflowexplainer demo. Results go to standard output, progress to standard error. "
+        "Begin with: gflowexplainer doctor. Results go to standard output, progress to standard error. "
         "Exit codes: 0, 1 if something went wrong, 2 for a wrong use, 130 after Ctrl-C. NO_COLOR=1 turns colours off."
     ),
     no_args_is_help=True,
@@ -29,8 +26,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _command in (demo, fit, explain, bulk, evaluate, reproduce, report, datasets, doctor):
+GROUP = "gflowexplainer.commands"
+"""Entry points of this group are functions that become commands: those of ``gflowbench`` are."""
+
+for _command in (fit, explain, bulk, report, doctor):
     app.command()(_command)
+for _entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    app.command(_entry.name)(_entry.load())
 
 
 def _version(asked: bool) -> None:

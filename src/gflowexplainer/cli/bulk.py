@@ -86,8 +86,8 @@ def bulk(
     with one_line_errors(resumable=True):
         from gflowexplainer.bulk import explain_in_bulk
         from gflowexplainer.errors import CheckpointError
-        from gflowexplainer.evaluation.record import dumps, write_json
         from gflowexplainer.explainer import FILE, GFlowExplainer
+        from gflowexplainer.storage.files import dumps, write_json
 
         if not (explainer / FILE).is_file():
             raise CheckpointError(f"'{explainer}' holds no fitted explainer. Make one: gflowexplainer fit --out ...")
@@ -128,7 +128,7 @@ def bulk(
 
 def _ask(words: dict[str, Any]) -> Any:
     """Loads what the options name."""
-    from gflowexplainer.cli.asking import ask
+    from gflowexplainer.cli.inputs import ask
 
     return ask(**words, mode=None, task_level=None, return_type=None, seed=None, progress=False)
 

@@ -14,7 +14,7 @@ from gflowexplainer.errors import ConfigError, GFlowExplainerError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gflowexplainer.evaluation.tables import Table
+    from gflowexplainer.report.tables import Table
 
 PROBLEM, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes: something went wrong; something was asked for that does not exist; Ctrl-C."""
@@ -40,7 +40,7 @@ def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         if not resumable:
             fail("interrupted.", INTERRUPTED)
-        from gflowexplainer.evaluation.record import command_line
+        from gflowexplainer.storage.provenance import command_line
 
         fail(f"interrupted. What was done is kept; the same command goes on:\n  {command_line()}", INTERRUPTED)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 import typer
@@ -26,6 +25,8 @@ EXTRAS = {
     "rdkit": ("molecules: --smiles, drawings", 'pip install "gflowexplainer[molecules]"'),
 }
 OK, MISSING, BROKEN = "ok", "missing", "broken"
+GROUP = "gflowexplainer.checks"
+"""Entry points of this group are functions without arguments that give findings of their own."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ def doctor(as_json: options.Json = False) -> None:
     with one_line_errors():
         found = findings()
         if as_json:
-            from gflowexplainer.evaluation.record import dumps
+            from gflowexplainer.storage.files import dumps
 
             typer.echo(dumps([asdict(finding) for finding in found], indent=1))
         else:
-            from gflowexplainer.evaluation.tables import Table
+            from gflowexplainer.report.tables import Table
 
             rows = tuple((finding.what, finding.state, finding.detail) for finding in found)
             print_table(Table(f"GFlowExplainer {__version__}", ("what", "state", "found"), rows))
@@ -73,10 +74,9 @@ def findings() -> list[Finding]:
         ("packages", _packages),
         ("extras", _extras),
         ("GPU", _gpu),
-        ("data", _data),
-        ("cache", _cache),
         ("self-test", _self_test),
     ]
+    checks += [(entry.name, entry.load()) for entry in entry_points(group=GROUP)]
     found: list[Finding] = []
     for name, check in checks:
         try:
@@ -119,31 +119,10 @@ def _gpu() -> list[Finding]:
     return [Finding("GPU", MISSING, "none that torch can use; everything runs on the CPU")]
 
 
-def _data() -> list[Finding]:
-    from gflowexplainer.datasets.reference import CHECKSUMS, VARIABLE, reference_folder
-
-    folder = reference_folder()
-    if folder is None:
-        advice = f"no published data; generated data work without. Name a folder in {VARIABLE}"
-        return [Finding("data", MISSING, advice)]
-    there = sum((folder / file).is_file() for file in CHECKSUMS)
-    return [Finding("data", OK, f"{folder}: {there} of {len(CHECKSUMS)} published files")]
-
-
-def _cache() -> list[Finding]:
-    from gflowexplainer.datasets.loading import _cache as cache_folder
-
-    folder = cache_folder()
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if os.access(nearest, os.W_OK):
-        return [Finding("cache", OK, f"{folder} can be written")]
-    return [Finding("cache", MISSING, f"{folder} cannot be written, so nothing can be downloaded to it")]
-
-
 def _self_test() -> list[Finding]:
     """Explains a node of a house on a toy model, with few updates, and stores the answer."""
     from gflowexplainer.explainer import GFlowExplainer
-    from gflowexplainer.explanation import SubgraphExplanation
+    from gflowexplainer.explanation.explanation import SubgraphExplanation
     from gflowexplainer.testing import NodeModel, house
 
     algorithm = GFlowExplainer(max_nodes=3, epochs=20, seed=0)

@@ -9,12 +9,12 @@ import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, print_table, shows_bars, teller
-from gflowexplainer.cli.running import begin_run, subject_words, train, write_run_report
+from gflowexplainer.cli.runs import begin_run, subject_words, train, write_run_report
 
 if TYPE_CHECKING:
-    from gflowexplainer.cli.asking import Asked
+    from gflowexplainer.cli.inputs import Asked
     from gflowexplainer.explainer import GFlowExplainer
-    from gflowexplainer.runs import Run
+    from gflowexplainer.report.run_folder import Run
 
 AT_ONCE = 64
 """Instances that a fitted explainer answers between two looks at the disk."""
@@ -93,9 +93,9 @@ def explain(
     gflowexplainer.sources.save_graphs("graphs.safetensors", data).
     """
     with one_line_errors(resumable=True):
-        from gflowexplainer.cli.asking import ask
+        from gflowexplainer.cli.inputs import ask
         from gflowexplainer.cli.results import bound_notes, summary, table
-        from gflowexplainer.evaluation.record import dumps
+        from gflowexplainer.storage.files import dumps
 
         tell = teller(quiet)
         algorithm = _algorithm(
@@ -142,10 +142,10 @@ def _algorithm(
     weighting: str | None,
 ) -> GFlowExplainer:
     """Makes an explainer, or loads a fitted one, of which only the sampling can still be chosen."""
-    from gflowexplainer.cli.asking import explainer_of
+    from gflowexplainer.cli.inputs import explainer_of
     from gflowexplainer.errors import ConfigError, one_of
     from gflowexplainer.explainer import GFlowExplainer
-    from gflowexplainer.readings import WEIGHTINGS
+    from gflowexplainer.inference.estimates import WEIGHTINGS
 
     if weighting is not None:
         one_of("weighting", weighting, WEIGHTINGS)

@@ -10,7 +10,7 @@ import typer
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
 from gflowexplainer.cli.processes import is_first, together
-from gflowexplainer.cli.running import begin_run, subject_words, train, write_run_report
+from gflowexplainer.cli.runs import begin_run, subject_words, train, write_run_report
 
 
 def fit(
@@ -68,9 +68,9 @@ def fit(
           --dataset tree-cycles --all --device cuda --devices 4 --nodes 2
     """
     with one_line_errors(resumable=True), together(device=device, devices=devices, nodes=nodes) as fabric:
-        from gflowexplainer.cli.asking import ask, explainer_of
-        from gflowexplainer.evaluation.record import dumps
-        from gflowexplainer.evaluation.tables import Table, number
+        from gflowexplainer.cli.inputs import ask, explainer_of
+        from gflowexplainer.report.tables import Table, number
+        from gflowexplainer.storage.files import dumps
 
         quiet = quiet or not is_first()
         tell = teller(quiet)

@@ -40,7 +40,7 @@ def together(*, device: str, devices: int | None, nodes: int) -> Iterator[Any]:
             f"'--nodes {nodes}' needs this command on every machine, started by torchrun: torchrun --nnodes {nodes} "
             f"--nproc-per-node {number} --rdzv-backend c10d --rdzv-endpoint HOST:29500 -m gflowexplainer fit ..."
         )
-    from gflowexplainer.distributed import launch
+    from gflowexplainer.training.distributed import launch
 
     others = [] if started else _start_others(number)
     try:

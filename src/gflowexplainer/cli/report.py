@@ -14,7 +14,7 @@ from gflowexplainer.cli.console import one_line_errors, teller
 
 if TYPE_CHECKING:
     from gflowexplainer.report import Case
-    from gflowexplainer.runs import Run
+    from gflowexplainer.report.run_folder import Run
 
 
 def report(
@@ -36,9 +36,9 @@ def report(
       gflowexplainer report runs/mine --compare runs/paper --out both.html
     """
     with one_line_errors():
-        from gflowexplainer.cli.running import write_run_report
+        from gflowexplainer.cli.runs import write_run_report
         from gflowexplainer.errors import ConfigError
-        from gflowexplainer.runs import Run
+        from gflowexplainer.report.run_folder import Run
 
         shown = Run.open(run)
         cases = shown.cases()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gflowexplainer.evaluation.tables import NOT_THERE, Table, number
-from gflowexplainer.runs import FORMAT, Run
+from gflowexplainer.report.run_folder import FORMAT, Run
+from gflowexplainer.report.tables import NOT_THERE, Table, number
 
 if TYPE_CHECKING:
     from gflowexplainer.report import Case

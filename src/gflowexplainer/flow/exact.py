@@ -11,10 +11,10 @@ from gflowexplainer.errors import EnumerationError
 from gflowexplainer.flow.measure import passing
 from gflowexplainer.flow.policy import Policy, log_outflow
 from gflowexplainer.flow.states import States
-from gflowexplainer.instances import Instances
-from gflowexplainer.segments import segment_logsumexp, segment_sum
-from gflowexplainer.sorting import first_of_each
-from gflowexplainer.subgraphs import APART, Subgraphs, marginals, subgraph_keys
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import APART, Subgraphs, marginals, subgraph_keys
+from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
+from gflowexplainer.ops.sorting import first_of_each
 
 
 @dataclass(frozen=True)

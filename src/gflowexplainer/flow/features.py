@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gflowexplainer.instances import Instances
+from gflowexplainer.graphs.instances import Instances
 
 
 def node_features(instances: Instances, embedding: Tensor | None, max_hops: int) -> Tensor:

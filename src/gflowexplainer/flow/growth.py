@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gflowexplainer.instances import Instances
-from gflowexplainer.noise import uniform
-from gflowexplainer.segments import pointers
-from gflowexplainer.sorting import unique
-from gflowexplainer.subgraphs import Subgraphs
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.ops.hashed_random import uniform
+from gflowexplainer.ops.segments import pointers
+from gflowexplainer.ops.sorting import unique
 
 
 def grow_at_random(

@@ -24,7 +24,7 @@ from torch import Tensor
 from gflowexplainer.errors import one_of
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.flow.states import States
-from gflowexplainer.segments import segment_logsumexp
+from gflowexplainer.ops.segments import segment_logsumexp
 
 MEASURES = ("uniform", "growth")
 

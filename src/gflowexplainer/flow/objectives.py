@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gflowexplainer.segments import segment_sum
+from gflowexplainer.ops.segments import segment_sum
 
 OBJECTIVES = (
     "flow_matching",

@@ -11,9 +11,9 @@ from torch.nn.functional import embedding_bag
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
-from gflowexplainer.instances import Instances
-from gflowexplainer.segments import pointers, ranges, segment_logsumexp, segment_sum
-from gflowexplainer.sorting import find_sorted
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.ops.segments import pointers, ranges, segment_logsumexp, segment_sum
+from gflowexplainer.ops.sorting import find_sorted
 
 PROPAGATIONS = ("graph", "frontier")
 

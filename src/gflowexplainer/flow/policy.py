@@ -16,9 +16,9 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from gflowexplainer.flow.states import States
-from gflowexplainer.instances import Instances
-from gflowexplainer.segments import segment_logsumexp
-from gflowexplainer.subgraphs import size_penalty
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import size_penalty
+from gflowexplainer.ops.segments import segment_logsumexp
 
 _ENTRIES_AT_ONCE = 1 << 18
 """Frontier nodes that a policy looks at together: some hundred MiB."""

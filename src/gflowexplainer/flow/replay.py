@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gflowexplainer.noise import uniform
-from gflowexplainer.subgraphs import Subgraphs
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.ops.hashed_random import uniform
 
 
 class Replay:

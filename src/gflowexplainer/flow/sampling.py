@@ -15,11 +15,11 @@ from torch import Tensor
 
 from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
-from gflowexplainer.instances import Instances
-from gflowexplainer.noise import combine, uniform
-from gflowexplainer.segments import pointers, segment_argmax, segment_max
-from gflowexplainer.sorting import first_of_each, unique_groups
-from gflowexplainer.subgraphs import Subgraphs, place_keys
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
+from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
+from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
 STOP = -1
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
-from gflowexplainer.instances import Instances
-from gflowexplainer.segments import pointers, ranges, segment_ids, segment_sum
-from gflowexplainer.sorting import unique_groups
-from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, inner_neighbors
+from gflowexplainer.ops.segments import pointers, ranges, segment_ids, segment_sum
+from gflowexplainer.ops.sorting import unique_groups
 
 PARENT_RULES = ("dag", "sequence", "graph")
 

@@ -2,7 +2,7 @@
 
 from gflowexplainer.report.content import Case, Report
 from gflowexplainer.report.figures import write_figures
-from gflowexplainer.report.molecules import smiles_of
+from gflowexplainer.report.molecule_drawing import smiles_of
 from gflowexplainer.report.page import write_report
 
 __all__ = ["Case", "Report", "smiles_of", "write_figures", "write_report"]

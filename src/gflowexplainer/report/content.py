@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.explanation import SubgraphExplanation
+from gflowexplainer.explanation.explanation import SubgraphExplanation
 
 if TYPE_CHECKING:
-    from gflowexplainer.evaluation.tables import Table
+    from gflowexplainer.report.tables import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Report:
     Attributes:
         title: What stands above it.
         cases: Explained instances, in order; there may be none where there are curves or tables.
-        curves: Records of a training, as :class:`~gflowexplainer.training.Trainer` writes them to its metrics.
+        curves: Records of a training, as :class:`~gflowexplainer.training.trainer.Trainer` writes them to its metrics.
         settings: Shown as a table; mappings inside are unfolded.
         environment: Versions and the like, shown as a table.
         tables: Further tables, such as scores.

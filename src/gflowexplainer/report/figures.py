@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.persistence import write_bytes
-from gflowexplainer.picture import OUTLINE, TRUTH, colour, colour_scale, ink, paint, require_matplotlib
+from gflowexplainer.explanation.pictures import OUTLINE, TRUTH, colour, colour_scale, ink, paint, require_matplotlib
 from gflowexplainer.report.content import Case, Report
-from gflowexplainer.report.curves import Curve, read_curves
 from gflowexplainer.report.scene import Scene
+from gflowexplainer.report.training_curves import Curve, read_curves
+from gflowexplainer.storage.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

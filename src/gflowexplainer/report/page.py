@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.explanation import RankedSubgraph
-from gflowexplainer.persistence import write_bytes
+from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph
 from gflowexplainer.report.content import Case, Report
-from gflowexplainer.report.curves import read_curves
 from gflowexplainer.report.scene import Scene, node_limit
+from gflowexplainer.report.training_curves import read_curves
+from gflowexplainer.storage.files import write_bytes
 from gflowexplainer.version import __version__
 
 MOST_SUBGRAPHS = 25

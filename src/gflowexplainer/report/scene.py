@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from gflowexplainer.explanation import SubgraphExplanation
-from gflowexplainer.picture import Picture, layout
+from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.explanation.pictures import Picture, layout
 from gflowexplainer.report.content import Case
-from gflowexplainer.report.molecules import read_molecule
+from gflowexplainer.report.molecule_drawing import read_molecule
 
 MOST_NODES, BUDGET, FEWEST_NODES = 300, 12_000, 60
 """Nodes drawn of one case, of all cases together, and of one case however many there are."""

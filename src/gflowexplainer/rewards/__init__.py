@@ -1,8 +1,7 @@
-"""How well a subgraph holds a prediction."""
+"""How well a subgraph preserves a prediction."""
 
+from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.context import ContextReward
-from gflowexplainer.rewards.model import Predictor, count_hops
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
-from gflowexplainer.rewards.reward import Reward
 
-__all__ = ["ContextReward", "PredictionReward", "Predictor", "RegularizedReward", "Reward", "count_hops"]
+__all__ = ["ContextReward", "PredictionReward", "RegularizedReward", "Reward"]

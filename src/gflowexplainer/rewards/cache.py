@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gflowexplainer.sorting import find_sorted, first_of_each
+from gflowexplainer.ops.sorting import find_sorted, first_of_each
 
 
 class KeyedCache:

@@ -21,14 +21,14 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.instances import Instances
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
+from gflowexplainer.ops.segments import segment_sum
+from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import Evidence, basis_of
-from gflowexplainer.rewards.model import Predictor
-from gflowexplainer.rewards.reward import REMOVALS, Reward
-from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import segment_sum
-from gflowexplainer.subgraphs import Subgraphs, inner_edges
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.instances import Instances
-from gflowexplainer.noise import uniform
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import TINY
+from gflowexplainer.ops.hashed_random import uniform
+from gflowexplainer.ops.segments import pointers, ranges, segment_sum
+from gflowexplainer.ops.sorting import first_of_each
+from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.cache import KeyedCache
-from gflowexplainer.rewards.model import Predictor
-from gflowexplainer.rewards.reward import Reward
-from gflowexplainer.rewards.target import TINY
-from gflowexplainer.segments import pointers, ranges, segment_sum
-from gflowexplainer.sorting import first_of_each
-from gflowexplainer.subgraphs import Subgraphs
 
 AVERAGES = ("probability", "odds")
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.instances import Instances
-from gflowexplainer.subgraphs import Subgraphs, inner_edges
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 
 MAX_KINDS = 16
 """Columns of node evidence that are kept; of more, this many principal components are."""

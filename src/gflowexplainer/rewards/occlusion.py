@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gflowexplainer.instances import Instances
-from gflowexplainer.rewards.model import Predictor
-from gflowexplainer.rewards.target import Target
-from gflowexplainer.segments import pointers, ranges, segment_ids
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
+from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 
 MOST = 1000
 """Times that the model is asked about one instance, at most."""

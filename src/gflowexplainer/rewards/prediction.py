@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.instances import Instances
-from gflowexplainer.rewards.model import Predictor
-from gflowexplainer.rewards.reward import Reward
-from gflowexplainer.rewards.target import TINY
-from gflowexplainer.segments import pointers, ranges, segment_sum
-from gflowexplainer.subgraphs import Subgraphs, inner_neighbors
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, inner_neighbors
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import TINY
+from gflowexplainer.ops.segments import pointers, ranges, segment_sum
+from gflowexplainer.rewards.base import Reward
 
 
 class PredictionReward(Reward):
@@ -27,7 +27,7 @@ class PredictionReward(Reward):
     * ``expectation="subgraph"``: :math:`\sum_c q_c \log p_c`, the letter of the sentence below the equation.
     * ``expectation="label"``: :math:`\log q_y` with the class ``y`` to be held: the plain class probability.
 
-    For regression all three are the Gaussian of :class:`~gflowexplainer.rewards.target.Target`.
+    For regression all three are the Gaussian of :class:`~gflowexplainer.model.target.Target`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """What a user brings along: a model, its weights, graphs, molecules. Nothing that is read here is executed by it."""
 
-from gflowexplainer.sources.graphs import load_graphs, save_graphs
-from gflowexplainer.sources.models import fill_weights, load_model
-from gflowexplainer.sources.molecules import read_molecules
+from gflowexplainer.sources.graph_files import load_graphs, save_graphs
+from gflowexplainer.sources.model_files import fill_weights, load_model
+from gflowexplainer.sources.smiles import read_molecules
 
 __all__ = ["fill_weights", "load_graphs", "load_model", "read_molecules", "save_graphs"]

@@ -1,0 +1,101 @@
+"""Whether a GPU answers as the CPU does: the same weights on both, and the same training on both.
+
+Noise is a function of names, not of a device's generator, so the same seed grows the same subgraphs. What is left is
+the order in which numbers are added: it can only turn a choice between two nodes that are as good as equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.measuring import environment, results_folder, write_json
+from benchmarks.peers import DATASETS, SEED, fit_ours, load, policy_scores, sample_ours
+from gflowbench.explainers.interface import Subject
+from gflowbench.metrics.ground_truth import GroundTruth
+from gflowbench.metrics.measurement import agreement
+from gflowbench.protocol.problems import Loaded
+from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer.report.tables import Table, join, number
+from gflowexplainer.settings import Settings
+from gflowexplainer.storage.files import write_text
+
+HERE, THERE = "cpu", "cuda"
+
+
+def answer(loaded: Loaded, settings: Settings, weights: dict[str, Tensor]) -> dict[str, Any]:
+    """Explains all instances: names of the sampled subgraphs, and the scores of nodes and edges, on the CPU."""
+    subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
+    _, rollouts = sample_ours(subject, settings, weights)
+    scores = policy_scores(subject, rollouts)
+    truth = GroundTruth.of(loaded.benchmark, subject.instances)
+    assert truth is not None
+    return {
+        "samples": subgraph_keys(subject.instances, rollouts.subgraphs).cpu(),
+        "node": scores.node.cpu(),
+        "edge": scores.edge.cpu(),
+        "auc": agreement(subject, scores, truth)["auc_own"],
+    }
+
+
+def measure(dataset: str, settings: Settings) -> dict[str, Any]:
+    """Compares both devices on one dataset.
+
+    Returns:
+        ``"same_samples"``: share of the samples that are the same subgraph with the same weights; ``"node"`` and
+        ``"edge"``: largest and mean difference of the scores with the same weights; ``"auc"`` by device, with the same
+        weights and each with its own training.
+    """
+    loaded = {device: load(dataset, device) for device in (HERE, THERE)}
+    weights = {device: fit_ours(loaded[device], settings) for device in loaded}
+    same = {device: answer(loaded[device], settings, weights[HERE]) for device in loaded}
+    own = answer(loaded[THERE], settings, weights[THERE])
+    here, there = same[HERE], same[THERE]
+    gaps = {name: (here[name] - there[name]).abs() for name in ("node", "edge")}
+    return {
+        "samples": here["samples"].numel(),
+        "same_samples": float((here["samples"] == there["samples"]).double().mean()),
+        **{name: {"largest": float(gap.max()), "mean": float(gap.mean())} for name, gap in gaps.items()},
+        "auc": {"same weights": {HERE: here["auc"], THERE: there["auc"]}, "own training": own["auc"]},
+    }
+
+
+def table(found: dict[str, Any]) -> Table:
+    """Makes the table."""
+    rows = [
+        (
+            dataset,
+            f"{value['same_samples']:.5f} of {value['samples']:,}",
+            *(f"{value[name][kind]:.1e}" for name in ("node", "edge") for kind in ("largest", "mean")),
+            *(number(value["auc"]["same weights"][device]) for device in (HERE, THERE)),
+            number(value["auc"]["own training"]),
+        )
+        for dataset, value in found.items()
+    ]
+    heads = (
+        "",
+        "same samples",
+        *(f"{name} scores, {kind} difference" for name in ("node", "edge") for kind in ("largest", "mean")),
+        "AUC on the CPU",
+        "on the GPU, same weights",
+        "trained on the GPU",
+    )
+    return Table("The same seed on a CPU and on a GPU", heads, tuple(rows))
+
+
+def main(fast: bool = False) -> None:
+    """Compares, stores and prints; says so where there is no GPU."""
+    if not torch.cuda.is_available():
+        print("There is no GPU here to compare with.")
+        return
+    settings = Settings(seed=SEED, **({"max_updates": 5} if fast else {}))
+    found = {dataset: measure(dataset, settings) for dataset in DATASETS}
+    folder, surroundings = results_folder("devices", fast), environment()
+    device = torch.cuda.get_device_name()
+    write_json(folder / "results.json", {"datasets": found, "seed": SEED, **surroundings, "device": device})
+    note = f"`{surroundings['command']}`, {device}, {surroundings['date']}, torch {surroundings['versions']['torch']}."
+    text = join([table(found)], "markdown", [note])
+    write_text(folder / "summary.md", text)
+    print(text)

@@ -1,0 +1,1 @@
+"""Commands of research. Where this package is installed, they are commands of ``gflowexplainer``."""

@@ -1,0 +1,112 @@
+"""Explainers by name. A new one is one line at the end of this file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from gflowbench.explainers.interface import Explainer
+from gflowexplainer.errors import ConfigError, one_of
+
+Factory = Callable[..., Explainer]
+GROUPS = ("floors", "ours", "peers", "ceilings")
+"""Kinds of explainers: trivial ones; ours, whole and with a part changed; other people's; and what is
+reached with our reward by searching instead of learning."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    factory: Factory | str
+    group: str
+    architectures: tuple[str, ...]
+
+
+_ENTRIES: dict[str, _Entry] = {}
+
+
+def register(name: str, factory: Factory | str, *, group: str = "peers", architectures: tuple[str, ...] = ()) -> None:
+    """Makes an explainer known.
+
+    Args:
+        name: What it is called on the command line and in tables.
+        factory: Makes one from keyword settings, of which ``max_nodes`` must be one; or where to import that
+            from when it is asked for, as ``"package.module:attribute"``.
+        group: One of :data:`GROUPS`.
+        architectures: What a GNN must be made of to be explained, of :data:`gflowbench.models.MODELS`; anything if
+            empty.
+    """
+    if name in (*GROUPS, "all"):
+        raise ConfigError(f"No explainer can be called '{name}': the name stands for several. Choose another.")
+    _ENTRIES[name] = _Entry(factory, one_of("group", group, GROUPS), architectures)
+
+
+def names(group: str | None = None) -> tuple[str, ...]:
+    """Names of all known explainers, or of those of one group, in order of registration."""
+    return tuple(name for name, entry in _ENTRIES.items() if group is None or entry.group == group)
+
+
+def named(words: Sequence[str]) -> list[str]:
+    """Replaces ``all`` and the names of groups by the explainers they stand for; repeats are dropped."""
+    found: list[str] = []
+    for word in words:
+        if word == "all" or word in GROUPS:
+            found += names(None if word == "all" else word)
+        else:
+            found.append(one_of("explainer", word, (*names(), *GROUPS, "all")))
+    return list(dict.fromkeys(found))
+
+
+def misfit(name: str, architecture: str | None) -> str:
+    """Says why an explainer cannot explain a GNN of that architecture; empty if it can, or if nothing is known."""
+    entry = _ENTRIES.get(name)
+    if entry is None or architecture is None or not entry.architectures or architecture in entry.architectures:
+        return ""
+    return f"it explains {' and '.join(entry.architectures)} models only, and this is a {architecture}"
+
+
+def create(name: str, **settings: Any) -> Explainer:
+    """Makes the explainer ``name``; an unknown name is answered with the nearest right one."""
+    factory = _ENTRIES[one_of("explainer", name, names())].factory
+    if isinstance(factory, str):
+        module, _, attribute = factory.partition(":")
+        factory = getattr(import_module(module), attribute)
+    try:
+        return factory(**settings)
+    except TypeError as error:
+        given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        raise ConfigError(f"Explainer '{name}' does not take these settings: {given} ({error}).") from error
+
+
+register("random", "gflowbench.explainers.floors:RandomGrowth", group="floors")
+register("distance", "gflowbench.explainers.floors:MinusDistance", group="floors")
+register("probability", "gflowbench.explainers.floors:ClassProbability", group="floors")
+register("breadth-first", "gflowbench.explainers.floors:BreadthFirst", group="floors")
+register("degree", "gflowbench.explainers.floors:Degree", group="floors")
+register("everything", "gflowbench.explainers.floors:Everything", group="floors")
+register("nothing", "gflowbench.explainers.floors:Nothing", group="floors")
+
+FLOORS = names("floors")
+"""The trivial explainers that belong in every table."""
+
+register("gflow", "gflowbench.explainers.gflow:GFlow", group="ours")
+register("gnnexplainer", "gflowbench.explainers.gnn_explainer:GNNExplainer")
+register("pgexplainer", "gflowbench.explainers.pg_explainer:PGExplainer")
+register("attention", "gflowbench.explainers.attention:Attention", architectures=("gat",))
+register("graphmask", "gflowbench.explainers.graph_mask:GraphMask", architectures=("gcn", "graphsage"))
+register("saliency", "gflowbench.explainers.gradients:Saliency")
+register("integrated-gradients", "gflowbench.explainers.gradients:IntegratedGradients")
+register(
+    "degree-decomposition", "gflowbench.explainers.degree_decomposition:DegreeDecomposition", architectures=("gcn",)
+)
+register("subgraphx", "gflowbench.explainers.subgraphx:SubgraphX")
+register("rg-explainer", "gflowbench.explainers.rg_explainer:RGExplainer")
+register("rg-explainer-no-pretraining", "gflowbench.explainers.rg_explainer:without_pretraining")
+register("gflow-sequence", "gflowbench.explainers.presets:sequence", group="ours")
+register("gflow-graph", "gflowbench.explainers.presets:graph", group="ours")
+register("gflow-tb", "gflowbench.explainers.presets:trajectory_balance", group="ours")
+register("gflow-ctb", "gflowbench.explainers.presets:conditional_trajectory_balance", group="ours")
+register("gflow-paper", "gflowbench.explainers.presets:paper", group="ours")
+register("beam", "gflowbench.explainers.beam:Beam", group="ceilings")
+register("exact", "gflowbench.explainers.exact:Exact", group="ceilings")

@@ -1,0 +1,169 @@
+"""Pictures of single explanations: marked subgraphs, molecules and sentences, that can be read without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gflowexplainer.explanation.pictures import TRUTH, layout
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from gflowexplainer.report.scene import Scene
+
+KINDS: dict[str, dict[str, Any]] = {
+    "explained node": {"c": "#f472b6", "marker": "D", "edgecolors": "black", "linewidths": 1.4},
+    "chosen, in the motif": {"c": "#2a8f5b", "marker": "o", "edgecolors": "black", "linewidths": 0.8},
+    "chosen, not in the motif": {"c": "#f59e0b", "marker": "s", "edgecolors": "black", "linewidths": 0.8},
+    "in the motif, not chosen": {"c": "white", "marker": "o", "edgecolors": "#2a8f5b", "linewidths": 1.4},
+    "neither": {"c": "#d6dbe1", "marker": ".", "edgecolors": "none"},
+}
+"""How nodes look; in grey they differ by shape."""
+
+
+def draw_subgraphs(cases: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Draws one column a dataset and one row an explainer; an instance has the same layout in both."""
+    from matplotlib.figure import Figure
+
+    names = list(next(iter(cases.values()))["found"])
+    columns = min(3, len(cases))
+    bands = -(-len(cases) // columns)
+    rows = len(names) * bands
+    figure = Figure(figsize=(3.2 * columns, 2.7 * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for ax in axes.ravel():
+        ax.set_axis_off()
+    for number, (title, case) in enumerate(cases.items()):
+        band, column = divmod(number, columns)
+        place = layout(len(case["nodes"]), [(i, j) for i, j in case["edges"]])
+        for row, name in enumerate(names):
+            _paint(axes[band * len(names) + row, column], case, name, place, f"{title}: {name}")
+    handles = [axes[0, 0].scatter([], [], s=70, label=label, **look) for label, look in KINDS.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _paint(ax: Axes, case: Mapping[str, Any], name: str, place: np.ndarray, title: str) -> None:
+    from matplotlib.collections import LineCollection
+
+    chosen, motif = np.array(case["found"][name]), np.array(case["motif"])
+    ends = np.array(case["edges"], dtype=int).reshape(-1, 2)
+    inside, own = chosen[ends].all(axis=1), motif[ends].all(axis=1)
+    for mask, style in (
+        (~inside & ~own, {"colors": "#d6dbe1", "linewidths": 0.8}),
+        (~inside & own, {"colors": "#2a8f5b", "linewidths": 1.2, "linestyles": "--"}),
+        (inside, {"colors": "#1f2933", "linewidths": 2.2}),
+    ):
+        ax.add_collection(LineCollection(list(place[ends[mask]]), zorder=1, **style))
+    center = np.zeros(len(chosen), dtype=bool)
+    if case["center"] is not None:
+        center[case["center"]] = True
+    masks = (center, chosen & motif & ~center, chosen & ~motif & ~center, ~chosen & motif & ~center)
+    rest = ~np.any(masks, axis=0)
+    for mask, look in zip((*masks, rest), KINDS.values(), strict=True):
+        ax.scatter(place[mask, 0], place[mask, 1], s=90, zorder=2, **look)
+    ax.set_title(title, fontsize=9)
+    ax.set_aspect("equal")
+    ax.margins(0.12)
+
+
+def draw_molecules(cases: Sequence[Mapping[str, Any]], other: str) -> Figure:
+    """Draws one row a molecule: subgraphs of ours, and the other's edges; dashes mark the ground truth."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from gflowexplainer.explanation.pictures import colour
+    from gflowexplainer.report.figures import paint_molecule
+
+    names = [*cases[0]["nodes"], other]
+    figure = Figure(figsize=(4.0 * len(names), 3.4 * len(cases) + 0.5), layout="constrained")
+    axes = figure.subplots(len(cases), len(names), squeeze=False)
+    for row, case in zip(axes, cases, strict=True):
+        for ax, name in zip(row, names, strict=True):
+            scene = _molecule(case, name if name != other else names[0], other)
+            paint_molecule(ax, scene, other if name == other else None)
+            ax.set_title(f"{case['group']}, molecule {case['index']}\n{name}", fontsize=10)
+    entries = [
+        Line2D([], [], color=colour(1.0), linewidth=8, label="chosen"),
+        Line2D([], [], color=TRUTH, linestyle=(0, (3, 1.5)), linewidth=1.6, label="ground truth"),
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _molecule(case: Mapping[str, Any], name: str, other: str) -> Scene:
+    import torch
+
+    from gflowexplainer.report.molecule_drawing import read_molecule, smiles_of
+    from gflowexplainer.report.scene import Scene
+
+    ends = np.array(case["edges"], dtype=int).reshape(-1, 2)
+    symbols, count = list(case["symbols"]), len(case["symbols"])
+    read = read_molecule(smiles_of(symbols, torch.from_numpy(ends.T.copy()), case["orders"]), count)
+    chosen = np.array(case["nodes"][name], dtype=float)
+    plain = isinstance(read, str)
+    return Scene(
+        kind="molecule",
+        nodes=np.arange(count),
+        place=layout(count, [(i, j) for i, j in ends.tolist()]) if isinstance(read, str) else read.place,
+        values=chosen,
+        ends=ends,
+        edge_values=chosen[ends].min(axis=1),
+        order=np.array(case["orders"], dtype=float),
+        truth=np.array(case["truth"], dtype=bool),
+        others={other: np.array(case["best"], dtype=float)},
+        found=None,
+        labels=symbols if plain else read.symbols,  # type: ignore[union-attr]
+        names=symbols,
+        ringed=None,
+    )
+
+
+def draw_sentences(cases: Sequence[Mapping[str, Any]]) -> Figure:
+    """Sets the words of each sentence twice: the most probable subgraph, and the probability of each word."""
+    from matplotlib.figure import Figure
+
+    from gflowexplainer.explanation.pictures import colour_scale
+    from gflowexplainer.report.figures import paint_sentence
+
+    figure = Figure(figsize=(8.2, 1.55 * 2 * len(cases) + 0.3), layout="constrained")
+    axes = figure.subplots(2 * len(cases), 1, squeeze=False).ravel()
+    for number, case in enumerate(cases):
+        head = f"sentence {number + 1}, negative with probability {case['negative']:.2f}"
+        for row, (values, title) in enumerate(
+            (
+                (np.array(case["chosen"], dtype=float), f"{head}: most probable subgraph ({case['share']:.2f})"),
+                (np.array(case["probability"], dtype=float), f"{head}: probability of each word"),
+            )
+        ):
+            ax = axes[2 * number + row]
+            paint_sentence(ax, _sentence(case["words"], values), None)
+            ax.set_title(title, fontsize=9)
+    bar = figure.colorbar(colour_scale(), ax=list(axes), shrink=0.7, aspect=30)
+    bar.set_label("probability", fontsize=9)
+    return figure
+
+
+def _sentence(words: Sequence[str], values: np.ndarray) -> Scene:
+    from gflowexplainer.report.scene import Scene
+
+    count = len(words)
+    return Scene(
+        kind="sentence",
+        nodes=np.arange(count),
+        place=np.stack([np.arange(count), np.zeros(count)], axis=1).astype(float),
+        values=values,
+        ends=np.zeros((0, 2), dtype=int),
+        edge_values=np.zeros(0),
+        order=None,
+        truth=None,
+        others={},
+        found=None,
+        labels=list(words),
+        names=list(words),
+        ringed=None,
+    )

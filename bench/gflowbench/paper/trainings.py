@@ -1,0 +1,162 @@
+"""Trainings of flow networks as steps of experiments: curves of loss and distance, and scores at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from gflowbench.explainers.exact import untrained
+from gflowbench.explainers.gflow import GFlow
+from gflowbench.explainers.interface import Subject
+from gflowbench.metrics import GroundTruth
+from gflowbench.metrics.measurement import agreement
+from gflowbench.paper.experiment import Scope
+from gflowbench.paper.line_figures import Line
+from gflowbench.paper.steps import Measurement
+from gflowbench.protocol import Problem
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.exact import enumerate_subgraphs
+from gflowexplainer.inference.exact_target import DistanceCurve
+from gflowexplainer.settings import Settings
+from gflowexplainer.training.curves import Record
+from gflowexplainer.training.trainer import Callback, Trainer
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training to run.
+
+    Attributes:
+        dataset: Name of the dataset.
+        preset: Name of the settings to begin with.
+        changes: Changed settings.
+        every: Each so many-th instance is trained on.
+        subgraphs: If positive, only the instance whose number of connected subgraphs is nearest to this.
+        distance_every: Updates between two measurements of the distance to the exact distribution; 0 for none.
+        scored: Whether the trained network explains the instances and is scored.
+    """
+
+    dataset: str
+    preset: str = "default"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    every: int = 1
+    subgraphs: int = 0
+    distance_every: int = 0
+    scored: bool = False
+
+    def step(self, name: str, scope: Scope, seed: int) -> Measurement:
+        """Makes it a step of an experiment."""
+        problem = scope.problem(self.dataset, every=self.every)
+        # The changes, not all settings: a setting that is added later must not forget what was computed.
+        settings = vars(self) | {"changes": dict(self.changes), "seed": seed}
+        settings |= {"gnn": problem.gnn, "problem": problem.settings}
+        return Measurement(name, settings, partial(self.run, problem, seed))
+
+    def run(self, problem: Problem, seed: int) -> dict[str, Any]:
+        """Trains on the instances of ``problem``.
+
+        Returns:
+            ``"loss"``: its mean over each epoch; ``"distance"``: pairs of updates and distances; ``"metrics"``: AUC and
+            accuracy; ``"diverged"``: the update at which the loss was no number any more, ``None`` if it always was;
+            numbers of instances, updates and nodes at most, and all settings.
+        """
+        loaded = problem.load()
+        subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
+        if self.subgraphs:
+            subject = subject.select(self._nearest(subject))
+        records: list[Record] = []
+        watch = _Watch(records, DistanceCurve(self.distance_every) if self.distance_every else None)
+        explainer = _Watched(watch, preset=self.preset, **self.changes)
+        try:
+            explainer.fit(subject, seed)
+        except ConfigError:
+            if not records:  # it could not even begin: a mistake in the settings
+                raise
+            return self._summary(subject, explainer, records) | {"diverged": len(records), "metrics": {}}
+        metrics = {}
+        truth = GroundTruth.of(loaded.benchmark, subject.instances)
+        if self.scored and truth is not None:
+            metrics = agreement(subject, explainer.explain(subject, seed), truth)
+        return self._summary(subject, explainer, records) | {"diverged": None, "metrics": metrics}
+
+    def _nearest(self, subject: Subject) -> torch.Tensor:
+        bound = Settings.preset(self.preset, **self.changes).max_nodes
+        every = torch.arange(len(subject), device=subject.instances.device)
+        counts = enumerate_subgraphs(subject.instances, every, subject.instances.center, bound).counts
+        return (counts - self.subgraphs).abs().argmin().reshape(1)
+
+    def _summary(self, subject: Subject, explainer: GFlow, records: Sequence[Record]) -> dict[str, Any]:
+        settings = explainer.settings
+        size = -(-len(subject) // settings.batch_size)
+        epochs = [records[begin : begin + size] for begin in range(0, len(records), size)]
+        return {
+            "loss": [fmean(record["loss"] for record in epoch) for epoch in epochs],
+            "distance": [[r["iteration"] + 1, r["distance"]] for r in records if "distance" in r],
+            "instances": len(subject),
+            "updates": len(records),
+            "seconds_of_updates": sum(record["seconds"] for record in records),
+            "settings": settings.to_dict(),
+        }
+
+
+class _Watch:
+    """Keeps the record of every update, with the distance where it is measured."""
+
+    def __init__(self, records: list[Record], distance: DistanceCurve | None) -> None:
+        self.records, self.distance = records, distance
+
+    def __call__(self, trainer: Trainer, record: Record) -> None:
+        if self.distance is not None:
+            self.distance(trainer, record)
+        self.records.append(record)
+
+
+class _Watched(GFlow):
+    """A flow network whose training is watched."""
+
+    def __init__(self, callback: Callback, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.callback = callback
+
+    def fit(self, subject: Subject, seed: int) -> None:
+        trainer = untrained(subject, self.settings.change(seed=seed))
+        self._weights = trainer.run(progress=False, callback=self.callback).weights()
+
+
+def loss_line(values: Sequence[Mapping[str, Any]]) -> Line:
+    """Averages the losses of several seeds over epochs, as far as all of them came."""
+    length = min(len(value["loss"]) for value in values)
+    return Line.of_seeds(list(range(1, length + 1)), [value["loss"][:length] for value in values])
+
+
+def distance_line(values: Sequence[Mapping[str, Any]]) -> Line:
+    """Averages the distances of several seeds over updates."""
+    length = min(len(value["distance"]) for value in values)
+    updates = [update for update, _ in values[0]["distance"][:length]]
+    return Line.of_seeds(updates, [[d for _, d in value["distance"][:length]] for value in values])
+
+
+def early_and_late(value: Mapping[str, Any]) -> tuple[float, float]:
+    """Gives the mean loss over the first and over the last tenth of the epochs."""
+    loss = value["loss"]
+    tenth = max(len(loss) // 10, 1)
+    return fmean(loss[:tenth]), fmean(loss[-tenth:])
+
+
+def falls(value: Mapping[str, Any]) -> bool:
+    """Whether a loss converges: it ends below half of where it began, and in the last fifth changes little.
+
+    Little is less than a tenth of where it began, between the last tenth of the epochs and the tenth before.
+    """
+    if value["diverged"] is not None:
+        return False
+    begin, end = early_and_late(value)
+    loss = value["loss"]
+    tenth = max(len(loss) // 10, 1)
+    before = fmean(loss[-2 * tenth : -tenth] or loss[-tenth:])
+    return end < 0.5 * begin and abs(end - before) < 0.1 * begin

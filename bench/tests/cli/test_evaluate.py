@@ -1,0 +1,247 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv
+from typer.testing import CliRunner
+
+from gflowbench.datasets import Benchmark
+from gflowbench.protocol import Loaded, Problem
+from gflowbench.protocol import problem as real_problem
+from gflowexplainer.cli.application import app
+from gflowexplainer.errors import DatasetError
+from gflowexplainer.version import __version__
+
+runner = CliRunner()
+
+
+class Degree(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = SimpleConv(aggr="sum")
+        self.unused = nn.ModuleList([SimpleConv(), SimpleConv()])  # computation graphs of 3 hops
+
+    def forward(self, x, edge_index):
+        count = self.conv(x, edge_index)
+        return torch.cat([torch.zeros_like(count), count], dim=1)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Answers every dataset name with a small triangle on a path, and Tree-Grid with a missing file."""
+    edges = torch.tensor([[0, 0, 1, 2, 3], [1, 2, 2, 3, 4]])
+    graph = Data(
+        x=torch.ones(5, 1),
+        edge_index=torch.cat([edges, edges.flip(0)], dim=1),
+        y=torch.tensor([1, 1, 1, 0, 0]),
+        motif_id=torch.tensor([0, 0, 0, -1, -1]),
+    )
+    benchmark = Benchmark.from_graphs(graph, index=[0, 1], motif_size=3)
+
+    def problem(dataset, gnn, **settings):
+        real_problem(dataset, gnn)
+
+        def load():
+            if dataset == "tree-grid":
+                raise DatasetError("'tree_grid.npz' was not found.")
+            return Loaded(Degree(), benchmark, benchmark.index)
+
+        return Problem(dataset, gnn, load, architecture="gcn")
+
+    monkeypatch.setattr("gflowbench.protocol.problem", problem)
+
+
+def invoke(*words):
+    return runner.invoke(app, [str(word) for word in words])
+
+
+def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
+    words = (
+        "evaluate",
+        "--dataset",
+        "tree-cycles",
+        "--explainer",
+        "random,nothing",
+        "--seeds",
+        2,
+        "--out",
+        tmp_path,
+    )
+    result = invoke(*words)
+    assert result.exit_code == 0, result.output
+    assert "Tree-Cycles" in result.stdout
+    assert "GFlowExplainer (paper)" in result.stdout
+    assert "stability over seeds" in result.stdout
+    assert "[1/3] tree-cycles, published GNN, random, seed 0: ok own AUC" in result.stderr
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert {s["explainer"] for s in record["summaries"]} == {"random", "nothing"}
+    assert "| nothing | 0.500 |" in (tmp_path / "results.md").read_text()
+    assert r"\begin{tabular}" in (tmp_path / "results.tex").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "AUC, own motif, pooled" in page
+    assert "no pictures here" in page
+    again = invoke(*words)
+    assert again.stderr.count("(stored)") == 3
+    assert again.stdout == result.stdout
+
+
+def test_json_on_stdout_and_nothing_else(toy, tmp_path):
+    result = invoke("evaluate", "--dataset", "tree-cycles", "--seeds", 1, "--out", tmp_path, "--json", "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["format"] == "gflowexplainer-evaluation-1"
+
+
+def test_several_datasets_and_a_missing_one(toy, tmp_path):
+    result = invoke(
+        "evaluate",
+        "--dataset",
+        "tree-cycles,tree-grid",
+        "--explainer",
+        "everything",
+        "--seeds",
+        1,
+        "--out",
+        tmp_path,
+    )
+    assert result.exit_code == 1
+    assert "failed: everything on tree-grid, published GNN, seed 0: 'tree_grid.npz' was not found." in result.stderr
+    assert "Tree-Grid" in result.stdout
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["--dataset", "tree-cycles", "--explainer", "randm"], "Did you mean 'random'?"),
+        (["--dataset", "tree-cycle"], "Did you mean 'tree-cycles'?"),
+        (["--dataset", "tree-cycles", "--gnn", "publishd"], "Did you mean 'published'?"),
+        (["--dataset", "tree-cycles", "--set", "random.samples=3"], "does not take these settings"),
+        (["--dataset", "tree-cycles", "--set", "random"], "takes EXPLAINER.NAME=VALUE"),
+        (["--dataset", "tree-cycles", "--train-share", "2"], "'train_share' must lie between 0 and 1"),
+        (["--dataset", "tree-cycles", "--device", "cdua"], "Did you mean 'cuda'?"),
+    ],
+)
+def test_what_does_not_exist_is_answered_in_one_line(words, answer, tmp_path):
+    result = invoke("evaluate", *words, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert answer in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_settings_reach_their_explainer(toy, tmp_path):
+    invoke(
+        "evaluate", "--dataset", "tree-cycles", "--explainer", "random", "--seeds", 1, "--out", tmp_path,
+        "--set", "random.num_samples=3", "--set", "random.max_nodes=2",
+    )  # fmt: skip
+    (cell,) = json.loads((tmp_path / "results.json").read_text())["cells"]
+    assert cell["settings"]["explainer"] == {"num_samples": 3, "max_nodes": 2}
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(toy, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = invoke("evaluate", "--dataset", "tree-cycles", "--seeds", 1, "--out", tmp_path / "file", "--quiet")
+    assert result.exit_code == 1
+    assert "could not be written" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_datasets_counts(tmp_path):
+    result = invoke("datasets", "--name", "tree-cycles", "--source", "generated", "--json")
+    assert result.exit_code == 0
+    (found,) = json.loads(result.stdout)
+    assert found["name"] == "tree-cycles"
+    assert found["classes"] == 2
+    shown = invoke("datasets", "--name", "tree-cycles", "--source", "generated")
+    assert "tree-cycles" in shown.stdout
+    assert invoke("datasets", "--name", "tree-cycle").exit_code == 2
+
+
+def test_a_missing_reference_folder_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("GFLOWEXPLAINER_DATA", str(tmp_path))
+    result = invoke("datasets", "--name", "tree-cycles", "--source", "published")
+    assert result.exit_code == 1
+    assert "tree_cycles.npz" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_version_and_the_help():
+    assert invoke("--version").stdout.strip() == __version__
+    text = invoke("--help").stdout
+    assert "evaluate" in text
+    assert "datasets" in text
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "gflowexplainer", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == __version__
+
+
+def test_the_suite_of_the_paper_is_all_six_datasets():
+    from gflowbench.cli.evaluate import _datasets
+    from gflowbench.protocol.printed_numbers import DATASETS
+
+    assert _datasets("", "paper") == _datasets("all", "") == list(DATASETS)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--suite", "paper", "--dataset", "all"], ["--suite", "papers"]])
+def test_datasets_are_asked_for_in_one_way(arguments, tmp_path):
+    result = runner.invoke(app, ["evaluate", *arguments, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "suite" in result.stderr
+
+
+def test_all_explainers_but_those_that_do_not_fit(toy, tmp_path):
+    words = ("--dataset", "tree-cycles", "--seeds", 3, "--out", tmp_path)
+    result = invoke("evaluate", *words, "--explainers", "attention,everything")
+    assert result.exit_code == 0, result.output
+    line = "left out: attention on tree-cycles: it explains gat models only, and this is a gcn"
+    assert line in result.stderr
+    assert f"- {line}" in (tmp_path / "results.md").read_text()
+    (left_out,) = json.loads((tmp_path / "results.json").read_text())["left_out"]
+    assert left_out["explainer"] == "attention"
+    alone = invoke("evaluate", *words, "--explainer", "attention")
+    assert alone.exit_code == 2
+    assert "There is nothing to evaluate: attention: it explains gat models only" in alone.stderr
+
+
+def test_a_first_look_is_marked_as_such(toy, tmp_path):
+    words = ("evaluate", "--dataset", "tree-cycles", "--explainer", "random,nothing", "--jobs", 1, "--out", tmp_path)
+    result = invoke(*words, "--seeds", 3, "--fast")
+    assert result.exit_code == 0, result.output
+    assert "Thinned, marked * above" in result.stdout
+    assert "every 5th instance, 1 seed" in result.stdout
+    text = (tmp_path / "results.md").read_text()
+    assert "| nothing | 0.500* |" in text
+    assert "| random | every 5th instance, 1 seed | Tree-Cycles (1) |" in text
+    assert "| nothing | every 5th instance | Tree-Cycles (1) |" in text  # one seed is all it ever needs
+    assert "Thinned, marked *" in (tmp_path / "report.html").read_text()
+    assert invoke(*words, "--fast", "--whole").exit_code == 2
+
+
+def test_a_suite_is_thinned_unless_the_whole_is_asked_for(toy, tmp_path):
+    words = ("evaluate", "--suite", "paper", "--explainer", "graphmask", "--seeds", 1, "--jobs", 1, "--out", tmp_path)
+    invoke(*words)
+    every = {c["dataset"]: c["settings"]["problem"].get("every") for c in cells_of(tmp_path)}
+    assert every["tree-cycles"] == 5
+    invoke(*words, "--whole")
+    assert {c["settings"]["problem"].get("every") for c in cells_of(tmp_path)} == {None}
+
+
+def cells_of(folder):
+    return json.loads((folder / "results.json").read_text())["cells"]
+
+
+def test_results_are_kept_where_no_report_can_be_written(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = invoke("evaluate", "--dataset", "tree-cycles", "--explainer", "nothing", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "No report: Reports need jinja2" in result.stdout
+    assert (tmp_path / "results.md").is_file()

@@ -1,0 +1,181 @@
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import contains_self_loops, is_undirected
+
+from gflowbench.datasets import Benchmark, generators, load
+from gflowexplainer.errors import ConfigError
+
+SHAPES = {
+    "ba-shapes": nx.house_graph(),
+    "ba-community": nx.house_graph(),
+    "tree-cycles": nx.cycle_graph(6),
+    "tree-grid": nx.grid_2d_graph(3, 3),
+}
+NODE_TASKS = tuple(SHAPES)
+
+
+def to_networkx(data: Data, mask: torch.Tensor | None = None) -> nx.Graph:
+    edges = data.edge_index if mask is None else data.edge_index[:, mask]
+    return nx.Graph(edges.t().tolist())
+
+
+@pytest.fixture(scope="module", params=NODE_TASKS)
+def generated(request: pytest.FixtureRequest) -> Benchmark:
+    return load(request.param, "generated", seed=3)
+
+
+def test_every_motif_has_its_shape(generated: Benchmark) -> None:
+    data, truth = generated.data, SHAPES[generated.name]
+    whole, marked = to_networkx(data), to_networkx(data, data.edge_motif)
+    for number in range(int(data.motif_id.max()) + 1):
+        nodes = (data.motif_id == number).nonzero().view(-1).tolist()
+        assert len(nodes) == generated.motif_size
+        assert nx.is_isomorphic(marked.subgraph(nodes), truth)
+        assert nx.is_isomorphic(whole.subgraph(nodes), truth)
+
+
+def test_graph_is_connected_simple_and_undirected(generated: Benchmark) -> None:
+    data = generated.data
+    assert is_undirected(data.edge_index)
+    assert not contains_self_loops(data.edge_index)
+    graph = to_networkx(data)
+    assert 2 * graph.number_of_edges() == data.num_edges
+    assert graph.number_of_nodes() == data.num_nodes
+    assert nx.is_connected(graph)
+
+
+@pytest.mark.parametrize("name", [*NODE_TASKS, "ba-2motifs"])
+def test_seed_decides_everything(name: str) -> None:
+    first, again, other = (load(name, "generated", seed=seed) for seed in (5, 5, 6))
+    for left, right in zip(first.graphs, again.graphs, strict=True):
+        assert all(torch.equal(left[key], right[key]) for key in left.keys())  # noqa: SIM118
+    pairs = zip(first.graphs, other.graphs, strict=True)
+    assert any(not torch.equal(left.edge_index, right.edge_index) for left, right in pairs)
+
+
+@pytest.mark.parametrize("name", [*NODE_TASKS, "ba-2motifs"])
+def test_global_random_state_is_left_alone(name: str) -> None:
+    np.random.seed(11)
+    torch.manual_seed(11)
+    load(name, "generated", seed=0)
+    assert np.random.random() == np.random.RandomState(11).random()
+    assert torch.equal(torch.rand(1), torch.rand(1, generator=torch.Generator().manual_seed(11)))
+
+
+@pytest.mark.parametrize("name", NODE_TASKS)
+def test_default_has_the_layout_of_the_published_file(name: str, reference: object) -> None:
+    ours, theirs = load(name, "generated", seed=1), load(name, "published")
+    assert ours.data.x.shape == theirs.data.x.shape
+    for key in ("y", "motif_id"):
+        assert torch.equal(ours.data[key], theirs.data[key])
+    for key in ("train_mask", "val_mask", "test_mask"):
+        assert ours.data[key].sum() == theirs.data[key].sum()
+    assert torch.equal(ours.index, theirs.index)
+    assert ours.data.edge_motif.sum() == theirs.data.edge_motif.sum()
+    assert (ours.num_classes, ours.motif_size) == (theirs.num_classes, theirs.motif_size)
+    if name != "tree-cycles":  # The number of second links is random there.
+        assert ours.data.num_edges == theirs.data.num_edges
+    if name != "ba-community":
+        assert torch.equal(ours.data.x, theirs.data.x)
+    # The part of the construction that is not random: the motifs themselves and where they hang.
+    fixed = {tuple(edge) for edge in theirs.data.edge_index[:, theirs.data.edge_motif].t().tolist()}
+    fixed |= {(node, int(anchor)) for node, anchor in attachments(ours).items()}
+    assert fixed <= {tuple(edge) for edge in theirs.data.edge_index.t().tolist()}
+
+
+def attachments(benchmark: Benchmark) -> dict[int, int]:
+    """The base neighbour of node 0 of each motif, where noise gave it no second one."""
+    data = benchmark.data
+    found = {}
+    for node in benchmark.motif_nodes(role=0).tolist():
+        neighbours = data.edge_index[1, data.edge_index[0] == node]
+        base = neighbours[data.motif_id[neighbours] < 0]
+        if len(base) == 1:
+            found[node] = int(base)
+    return found
+
+
+def test_published_edges_follow_the_rule_of_tree_cycles(reference: object) -> None:
+    # Each ring has its own anchor; half of the rings have a second link, from nodes 1-3 to the next three.
+    data = load("tree-cycles", "published").data
+    extra = 0
+    for source, target in data.edge_index.t().tolist():
+        if data.motif_id[source] >= 0 and data.motif_id[target] < 0:
+            ring, role = int(data.motif_id[source]), (source - 511) % 6
+            extra += role in (1, 2, 3) and target - 8 * ring in (1, 2, 3)
+    assert extra == 32
+
+
+def test_community_features_are_gaussians_divided_by_their_row_sums() -> None:
+    data = generators.ba_community(num_motifs=2000, num_base_nodes=5000).data
+    assert torch.allclose(data.x.double().sum(dim=1), torch.ones(len(data.x)).double(), atol=1e-2)
+    # The sign of a product of two features does not depend on the division.
+    assert abs((data.x[:, 0] * data.x[:, 2] > 0).float().mean() - 0.5) < 0.02
+    assert (data.x[:, 0] * data.x[:, 1] > 0).float().mean() > 0.8
+
+
+def test_communities_meet_only_in_bridges() -> None:
+    data = generators.ba_community(num_bridges=7).data
+    across = (data.edge_index[0] < 700) & (data.edge_index[1] >= 700)
+    assert int(across.sum()) == 7
+    assert data.y[:700].max() == 3
+    assert data.y[700:].min() == 4
+
+
+def test_ba_2motifs() -> None:
+    benchmark = generators.ba_2motifs(num_graphs=60, attachment="random")
+    shapes = (nx.cycle_graph(5), nx.house_graph())
+    anchors = set()
+    for graph in benchmark.graphs:
+        whole = to_networkx(graph)
+        assert nx.is_connected(whole)
+        assert nx.is_tree(whole.subgraph(range(20)))
+        assert nx.is_isomorphic(whole.subgraph(range(20, 25)), shapes[int(graph.y)])
+        assert nx.is_isomorphic(to_networkx(graph, graph.edge_motif), shapes[int(graph.y)])
+        anchors |= {node for node in whole[20] if node < 20}
+    assert len(anchors) > 5
+    assert benchmark.index.tolist() == [*range(6), *range(30, 36)]
+    assert sum(map(len, benchmark.splits.values())) == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "nodes"),
+    [
+        ("ba-shapes", {"num_motifs": 3, "num_base_nodes": 50, "edges_per_node": 2}, 65),
+        ("ba-community", {"num_motifs": 3, "num_base_nodes": 50}, 130),
+        ("tree-cycles", {"num_motifs": 3, "num_base_nodes": 7, "cycle_size": 4}, 19),
+        ("tree-grid", {"num_motifs": 40, "num_base_nodes": 7, "attachment": "random"}, 367),
+    ],
+)
+def test_any_size(name: str, sizes: dict[str, object], nodes: int) -> None:
+    benchmark = load(name, **sizes)
+    assert benchmark.source == "generated"
+    assert benchmark.data.num_nodes == nodes
+    assert nx.is_connected(to_networkx(benchmark.data))
+    assert (benchmark.data.motif_id[benchmark.index] >= 0).all()
+    assert all(f"{key}={value}" in benchmark.provenance for key, value in sizes.items())
+
+
+def test_noise_of_ten_percent_gives_the_edges_of_the_papers_tree_grid() -> None:
+    assert generators.tree_grid(noise=0.1).data.num_edges == 3410
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "message"),
+    [
+        ("ba-shapes", {"num_motifs": 0}, "'num_motifs' must be a positive integer"),
+        ("ba-shapes", {"num_base_nodes": 2.5}, "'num_base_nodes' must be a positive integer"),
+        ("ba-shapes", {"edges_per_node": 300}, "must be below 'num_base_nodes'"),
+        ("tree-grid", {"noise": 2}, "between 0 and 1"),
+        ("tree-grid", {"attachment": "radnom"}, "Did you mean 'random'"),
+        ("tree-cycles", {"cycle_size": 2}, "at least 3 nodes"),
+        ("ba-2motifs", {"num_graphs": 1}, "at least 2"),
+        ("ba-community", {"num_bridges": -1}, "must not be negative"),
+    ],
+)
+def test_impossible_sizes(name: str, sizes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(name, "generated", **sizes)

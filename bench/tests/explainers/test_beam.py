@@ -1,0 +1,59 @@
+import networkx as nx
+import pytest
+import torch
+
+from gflowbench.explainers import create
+from gflowbench.explainers.beam import search
+from gflowbench.explainers.exact import untrained
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.exact import enumerate_subgraphs
+from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer.settings import Settings
+
+SMALL = {"max_nodes": 4, "num_contexts": 4, "beta": 3.0}
+
+
+def test_a_beam_that_is_wide_enough_is_exact(either_subject):
+    beam = create("beam", width=100_000, **SMALL).explain(either_subject, 2)
+    exact = create("exact", **SMALL).explain(either_subject, 2)
+    torch.testing.assert_close(beam.node, exact.node)
+    torch.testing.assert_close(beam.edge, exact.edge)
+    assert torch.equal(beam.order, exact.order)
+
+
+def test_one_best_subgraph_of_each_size_goes_on(either_subject):
+    """With a beam of one, every subgraph of size k + 1 grows out of the best one of size k."""
+    instances = either_subject.instances
+    reward = untrained(either_subject, Settings(**SMALL)).reward
+    found, log_reward = search(instances, reward, 4, 1)
+    assert subgraph_keys(instances, found).unique().numel() == len(found)
+    graph = nx.Graph(instances.edge_index.t().tolist())
+    graph.remove_edges_from(nx.selfloop_edges(graph))
+    for number in range(len(instances)):
+        sets = [
+            ({m for m in row if m >= 0}, value)
+            for row, value, at in zip(found.members.tolist(), log_reward.tolist(), found.instance.tolist(), strict=True)
+            if at == number
+        ]
+        for size in (1, 2, 3):
+            best = max((s for s in sets if len(s[0]) == size), key=lambda s: s[1])[0]
+            grown = sorted(sorted(s[0]) for s in sets if len(s[0]) == size + 1)
+            around = {n for member in best for n in graph[member]} - best
+            assert grown == sorted(sorted(best | {n}) for n in around)
+
+
+def test_a_wider_beam_looks_at_more(either_subject):
+    instances = either_subject.instances
+    reward = untrained(either_subject, Settings(**SMALL)).reward
+    narrow, wide = (len(search(instances, reward, 4, width)[0]) for width in (1, 5))
+    every = torch.arange(len(instances))
+    start = instances.center if instances.level == "node" else None
+    states = enumerate_subgraphs(instances, every, start, 4).states
+    assert narrow < wide <= int((states.size > 0).sum())
+
+
+def test_settings_that_make_no_sense_are_refused():
+    with pytest.raises(ConfigError, match="'width' must be positive"):
+        create("beam", width=0)
+    with pytest.raises(ConfigError, match="Did you mean 'beta'"):
+        create("beam", betta=3)

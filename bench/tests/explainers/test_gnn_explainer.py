@@ -1,0 +1,89 @@
+import pytest
+import torch
+from torch_geometric.explain import Explainer, GNNExplainer
+
+from gflowbench.datasets import reference_folder
+from gflowbench.explainers import Subject, create
+from gflowbench.explainers.gnn_explainer import SIZE, SIZES
+from gflowbench.explainers.masked_model import MaskedModel
+from gflowbench.metrics.auc import pooled_auc
+from gflowbench.metrics.ground_truth import GroundTruth
+from gflowbench.metrics.undirected import UndirectedEdges
+from gflowbench.protocol import problem
+
+REFERENCE = reference_folder()
+PYG = {"learning_rate": 0.01, "size": 0.005, "entropy": 1.0}
+
+
+def test_together_the_masks_are_those_that_pyg_finds_one_by_one(either_subject):
+    together = create("gnnexplainer", epochs=40, **PYG).explain(either_subject, 1)
+    one_by_one = create("gnnexplainer", epochs=40, batched=False, **PYG).explain(either_subject, 1)
+    torch.testing.assert_close(together.edge, one_by_one.edge, atol=2e-4, rtol=0)
+    assert float(together.edge.std()) > 0.01
+
+
+class _Begun(GNNExplainer):
+    def _initialize_masks(self, x, edge_index):
+        super()._initialize_masks(x, edge_index)
+        self.edge_mask.data.copy_(self.begin)
+
+
+def test_a_computation_graph_gives_what_pyg_finds_on_the_whole_graph(random_nodes, node_subject):
+    """The public face of PyG on the user's whole graph, not only on what was cut out of it."""
+    ours = create("gnnexplainer", epochs=40, **PYG)
+    instances = node_subject.instances
+    graphs = MaskedModel.of(node_subject)
+    begin = ours._initial(graphs, 0)[graphs.own]
+    found = ours.explain(node_subject, 0).edge
+    for number in range(len(node_subject)):
+        edges = slice(*instances.edge_ptr[number : number + 2].tolist())
+        algorithm = _Begun(epochs=40, lr=0.01)
+        algorithm.begin = torch.zeros(random_nodes.edge_index.size(1))
+        algorithm.begin[instances.edge_id[edges]] = begin[edges]
+        explainer = Explainer(
+            node_subject.predictor.model,
+            algorithm,
+            explanation_type="model",
+            edge_mask_type="object",
+            model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+        )
+        whole = explainer(random_nodes.x, random_nodes.edge_index, index=int(node_subject.index[number])).edge_mask
+        torch.testing.assert_close(found[edges].float(), whole[instances.edge_id[edges]].detach(), atol=2e-4, rtol=0)
+
+
+def test_explaining_some_is_a_part_of_explaining_all(either_subject):
+    whole = create("gnnexplainer", epochs=10).explain(either_subject, 0)
+    part = create("gnnexplainer", epochs=10).explain(either_subject.select(torch.tensor([1])), 0)
+    begin, end = either_subject.instances.edge_ptr[1:3].tolist()
+    torch.testing.assert_close(part.edge, whole.edge[begin:end], atol=1e-4, rtol=0)
+
+
+def test_a_heavier_penalty_makes_smaller_masks(either_subject):
+    light, heavy = (
+        create("gnnexplainer", epochs=60, learning_rate=0.1, size=size).explain(either_subject, 0).edge.sum()
+        for size in (0.005, 1.0)
+    )
+    assert float(heavy) < 0.5 * float(light)
+
+
+def test_the_weight_of_the_size_is_the_datasets(graph_subject):
+    default, given = create("gnnexplainer", epochs=5), create("gnnexplainer", epochs=5, size=SIZE)
+    assert torch.equal(default.explain(graph_subject, 0).edge, given.explain(graph_subject, 0).edge)
+    for name, size in SIZES.items():
+        object.__setattr__(graph_subject, "name", name)
+        there = create("gnnexplainer", epochs=5, size=size).explain(graph_subject, 0).edge
+        assert torch.equal(default.explain(graph_subject, 0).edge, there)
+        assert not torch.equal(given.explain(graph_subject, 0).edge, there)
+
+
+@pytest.mark.skipif(
+    REFERENCE is None or not (REFERENCE / "tree_cycles.npz").is_file(), reason="needs the reference folder"
+)
+def test_the_papers_number_on_tree_cycles_with_the_settings_of_its_public_code():
+    """Printed: 0.540 +- 0.017, with 100 epochs, learning rate .003, size .05, entropy 1; motif edges of all cycles."""
+    loaded = problem("tree-cycles").load()
+    subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
+    scores = create("gnnexplainer", learning_rate=0.003, size=0.05, entropy=1.0).explain(subject, 0)
+    edges = UndirectedEdges.of(subject.instances)
+    truth = GroundTruth.of(loaded.benchmark, subject.instances)
+    assert pooled_auc(edges.merge(scores.edge), edges.merge(truth.all)) == pytest.approx(0.54, abs=0.06)

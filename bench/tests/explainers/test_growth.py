@@ -1,0 +1,98 @@
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from gflowbench.explainers.growth import breadth_first, grow, start_nodes
+from gflowexplainer.graphs.instances import Instances
+
+
+def as_data(graph: nx.Graph) -> Data:
+    edges = torch.tensor(list(graph.edges), dtype=torch.long).reshape(-1, 2).t()
+    return Data(x=torch.ones(len(graph), 1), edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+
+
+def random_graphs(seed: int, count: int = 3) -> list[nx.Graph]:
+    return [nx.gnp_random_graph(4 + 3 * i, 0.3, seed=seed + i) for i in range(count)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), max_nodes=st.integers(1, 6))
+def test_grown_subgraphs_are_connected_and_as_large_as_possible(seed, max_nodes):
+    graphs = random_graphs(seed)
+    instances = Instances.of_graphs([as_data(graph) for graph in graphs])
+    instance = torch.arange(3).repeat(4)
+    draw = torch.arange(4).repeat_interleave(3)
+    subgraphs = grow(instances, instance, draw, max_nodes, seed)
+    for number, members in zip(instance.tolist(), subgraphs.members.tolist(), strict=True):
+        nodes = [m - int(instances.ptr[number]) for m in members if m >= 0]
+        assert len(set(nodes)) == len(nodes)
+        assert nx.is_connected(graphs[number].subgraph(nodes))
+        component = nx.node_connected_component(graphs[number], nodes[0])
+        assert len(nodes) == min(max_nodes, len(component))
+
+
+def test_a_batch_grows_what_its_members_grow_alone():
+    instances = Instances.of_graphs([as_data(graph) for graph in random_graphs(3)])
+    instance, draw = torch.arange(3).repeat(5), torch.arange(5).repeat_interleave(3)
+    together = grow(instances, instance, draw, 5, seed=1)
+    alone = grow(instances, instance[7:8], draw[7:8], 5, seed=1)
+    assert torch.equal(together.members[7:8], alone.members)
+    part = instances.select(torch.tensor([2]))
+    moved = grow(part, torch.zeros(1, dtype=torch.long), torch.tensor([3]), 5, seed=1)
+    shift = torch.where(moved.members >= 0, instances.ptr[2], 0)
+    row = int(torch.nonzero((instance == 2) & (draw == 3)))
+    assert torch.equal(moved.members + shift, together.members[row : row + 1])
+
+
+def test_every_neighbour_has_the_same_chance():
+    # A star with a tail: from the hub 0 the first pick is 1, 2 or 3; after 3, its tail 4 joins the choice.
+    star = nx.Graph([(0, 1), (0, 2), (0, 3), (3, 4)])
+    instances = Instances.around_nodes(torch.ones(5, 1), as_data(star).edge_index, [0], 2)
+    draws = 30_000
+    members = grow(instances, torch.zeros(draws, dtype=torch.long), torch.arange(draws), 3, seed=0).members
+    first = torch.bincount(members[:, 1], minlength=5) / draws
+    torch.testing.assert_close(first, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3, 0]), atol=0.01, rtol=0)
+    second = torch.bincount(members[members[:, 1] == 3, 2], minlength=5).float()
+    torch.testing.assert_close(second / second.sum(), torch.tensor([0, 1 / 3, 1 / 3, 0, 1 / 3]), atol=0.015, rtol=0)
+
+
+def test_seeds_differ_and_repeat():
+    instances = Instances.of_graphs([as_data(nx.complete_graph(12))])
+    instance, draw = torch.zeros(20, dtype=torch.long), torch.arange(20)
+    one, again, other = (grow(instances, instance, draw, 4, seed).members for seed in (0, 0, 1))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_graphs_start_anywhere():
+    instances = Instances.of_graphs([as_data(nx.path_graph(4)), as_data(nx.path_graph(2))])
+    instance = torch.arange(2).repeat(4000)
+    start = start_nodes(instances, instance, torch.arange(8000), seed=0)
+    share = torch.bincount(start, minlength=6) / 4000
+    torch.testing.assert_close(share, torch.tensor([0.25] * 4 + [0.5] * 2), atol=0.04, rtol=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hops_are_networkx_distances(seed):
+    graphs = random_graphs(seed)
+    instances = Instances.of_graphs([as_data(graph) for graph in graphs])
+    hops = instances.hops_from(instances.ptr[:-1])
+    for number, graph in enumerate(graphs):
+        expected = nx.single_source_shortest_path_length(graph, 0)
+        begin = int(instances.ptr[number])
+        for node in graph:
+            assert int(hops[begin + node]) == expected.get(node, -1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_breadth_first_lists_the_nearest_nodes(seed):
+    graphs = random_graphs(seed)
+    instances = Instances.of_graphs([as_data(graph) for graph in graphs])
+    order = breadth_first(instances, 5, seed)
+    for number, graph in enumerate(graphs):
+        nodes = [m - int(instances.ptr[number]) for m in order[number].tolist() if m >= 0]
+        distance = nx.single_source_shortest_path_length(graph, nodes[0])
+        assert [distance[node] for node in nodes] == sorted(distance.values())[:5]

@@ -1,0 +1,107 @@
+import pytest
+import torch
+from torch_geometric.explain import PGExplainer as Algorithm
+
+from gflowbench.datasets import reference_folder
+from gflowbench.explainers import Subject, create
+from gflowbench.explainers.pg_explainer import SIZES, edge_inputs
+from gflowbench.metrics.auc import pooled_auc
+from gflowbench.metrics.ground_truth import GroundTruth
+from gflowbench.metrics.undirected import UndirectedEdges
+from gflowbench.protocol import problem
+from gflowexplainer.errors import ConfigError
+
+REFERENCE = reference_folder()
+
+
+def fitted(subject, seed=0, **settings):
+    explainer = create("pgexplainer", **settings)
+    explainer.fit(subject, seed)
+    return explainer
+
+
+def test_together_it_learns_what_pyg_learns_one_by_one(either_subject):
+    settings = {"epochs": 8, "learning_rate": 0.02, "size": 0.002, "batch_size": 1}
+    together = fitted(either_subject, **settings).explain(either_subject, 0)
+    one_by_one = fitted(either_subject, **settings, batched=False).explain(either_subject, 0)
+    torch.testing.assert_close(together.edge, one_by_one.edge, atol=1e-4, rtol=0)
+    assert float(together.edge.std()) > 0.01
+
+
+def test_pygs_own_answer_is_ours(graph_subject):
+    """The explanation that PyG itself gives, graph by graph, once its network is trained."""
+    explainer = fitted(graph_subject, epochs=3)
+    found = explainer.explain(graph_subject, 0).edge
+    algorithm, instances = explainer._algorithm, graph_subject.instances
+    algorithm._curr_epoch = algorithm.epochs
+    for number in range(len(graph_subject)):
+        nodes = slice(*instances.ptr[number : number + 2].tolist())
+        edges = slice(*instances.edge_ptr[number : number + 2].tolist())
+        algorithm.embedding = graph_subject.embedding[nodes]
+        x, edge_index = instances.x[nodes], instances.edge_index[:, edges] - nodes.start
+        mask = algorithm(graph_subject.predictor.model, x, edge_index, target=torch.zeros(1)).edge_mask
+        torch.testing.assert_close(found[edges].float(), mask, atol=1e-6, rtol=0)
+
+
+def test_an_update_by_all_is_the_same_in_pieces(either_subject):
+    whole = fitted(either_subject, epochs=3, batch_size=0).explain(either_subject, 0)
+    either_subject.predictor.memory_budget = 1
+    pieces = fitted(either_subject, epochs=3, batch_size=0).explain(either_subject, 0)
+    torch.testing.assert_close(whole.edge, pieces.edge, atol=1e-5, rtol=0)
+
+
+def test_unseen_instances_are_explained_without_training(either_subject):
+    explainer = fitted(either_subject.select(torch.tensor([0, 1])), epochs=3)
+    whole = explainer.explain(either_subject, 0)
+    unseen = explainer.explain(either_subject.select(torch.tensor([2])), 5)
+    begin, end = either_subject.instances.edge_ptr[2:4].tolist()
+    torch.testing.assert_close(unseen.edge, whole.edge[begin:end], atol=1e-6, rtol=0)
+
+
+def test_the_network_sees_both_ends_and_the_explained_node(node_subject, graph_subject):
+    instances, embedding = node_subject.instances, node_subject.embedding
+    inputs, width = edge_inputs(node_subject), node_subject.embedding.size(1)
+    edge = int(instances.edge_ptr[1]) + 2
+    source, target = instances.edge_index[:, edge].tolist()
+    center = int(instances.center[1])
+    assert torch.equal(inputs[edge], torch.cat([embedding[source], embedding[target], embedding[center]]))
+    assert inputs.size(1) == 3 * width
+    assert edge_inputs(graph_subject).size(1) == 2 * graph_subject.embedding.size(1)
+
+
+def test_pygs_shared_settings_are_left_alone(graph_subject):
+    before = dict(Algorithm.coeffs)
+    fitted(graph_subject, epochs=1, size=7.0, bias=0.2, first_temperature=9.0)
+    assert Algorithm.coeffs == before
+
+
+def test_the_weight_of_the_size_is_the_datasets(graph_subject):
+    assert fitted(graph_subject, epochs=1)._algorithm.coeffs["edge_size"] == 0.05
+    for name, size in SIZES.items():
+        object.__setattr__(graph_subject, "name", name)
+        assert fitted(graph_subject, epochs=1)._algorithm.coeffs["edge_size"] == size
+        assert fitted(graph_subject, epochs=1, size=0.3)._algorithm.coeffs["edge_size"] == 0.3
+
+
+def test_settings_that_make_no_sense_are_refused(graph_subject):
+    with pytest.raises(ConfigError, match="not been fitted"):
+        create("pgexplainer").explain(graph_subject, 0)
+    with pytest.raises(ConfigError, match="'batch_size' must not be negative"):
+        create("pgexplainer", batch_size=-1)
+    with pytest.raises(ConfigError, match="Use batch_size=1"):
+        create("pgexplainer", batch_size=4, batched=False)
+    with pytest.raises(ConfigError, match="'bias'"):
+        create("pgexplainer", bias=0.5)
+
+
+@pytest.mark.skipif(
+    REFERENCE is None or not (REFERENCE / "ba_shapes.npz").is_file(), reason="needs the reference folder"
+)
+def test_it_reproduces_itself_on_ba_shapes():
+    """Printed: 0.974 +- 0.005, motif edges of all houses."""
+    loaded = problem("ba-shapes", every=6).load()
+    subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
+    scores = fitted(subject).explain(subject, 0)
+    edges = UndirectedEdges.of(subject.instances)
+    truth = GroundTruth.of(loaded.benchmark, subject.instances)
+    assert pooled_auc(edges.merge(scores.edge), edges.merge(truth.all)) > 0.97

@@ -1,0 +1,36 @@
+import pytest
+
+from gflowbench.explainers import Explainer, create, names
+from gflowexplainer.errors import ConfigError
+
+PRESETS = {
+    "gflow-sequence": {"parents": "sequence"},
+    "gflow-graph": {"parents": "graph"},
+    "gflow-tb": {"objective": "trajectory_balance"},
+    "gflow-ctb": {"objective": "conditional_trajectory_balance"},
+    "gflow-paper": {"reward": "prediction", "policy": "paper", "objective": "raw_flow_matching"},
+}
+SMALL = {"epochs": 2, "rollouts": 2, "hidden": 8, "num_samples": 8, "num_contexts": 2, "max_nodes": 3}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_what_its_name_says(name):
+    assert name in names()
+    explainer = create(name)
+    assert isinstance(explainer, Explainer)
+    assert explainer.name == name
+    for setting, value in PRESETS[name].items():
+        assert getattr(explainer.settings, setting) == value
+    assert create(name, max_nodes=5).settings.max_nodes == 5
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_explains(name, either_subject):
+    explainer = create(name, **SMALL)
+    explainer.fit(either_subject, 0)
+    explainer.explain(either_subject, 0).check(either_subject.instances, name)
+
+
+def test_what_makes_the_preset_cannot_be_changed():
+    with pytest.raises(ConfigError, match="gflow-tb"):
+        create("gflow-tb", objective="flow_matching")

@@ -1,0 +1,55 @@
+import pytest
+
+from gflowbench.explainers import FLOORS, Explainer, create, names, register
+from gflowbench.explainers.registry import _ENTRIES, GROUPS, misfit, named
+from gflowexplainer.errors import ConfigError
+
+
+def test_every_floor_is_an_explainer_of_its_own_name():
+    for name in FLOORS:
+        explainer = create(name)
+        assert isinstance(explainer, Explainer)
+        assert explainer.name == name
+        assert create(name, max_nodes=5).max_nodes == 5
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(ConfigError, match="Did you mean 'random'"):
+        create("randm")
+
+
+def test_an_unknown_setting_is_named():
+    with pytest.raises(ConfigError, match="'random' does not take these settings: colour='red'"):
+        create("random", colour="red")
+
+
+def test_registering_is_one_line(monkeypatch):
+    monkeypatch.setattr("gflowbench.explainers.registry._ENTRIES", dict(_ENTRIES))
+    from gflowbench.explainers.floors import Degree
+
+    register("mine", Degree)
+    assert "mine" in names()
+    assert isinstance(create("mine"), Degree)
+
+
+def test_groups_share_all_explainers_between_them():
+    assert sorted(name for group in GROUPS for name in names(group)) == sorted(names())
+    assert names("floors") == FLOORS
+    assert {"gnnexplainer", "subgraphx", "rg-explainer"} <= set(names("peers"))
+
+
+def test_words_that_stand_for_several():
+    assert named(["all"]) == list(names())
+    assert named(["gflow", "floors", "random"]) == ["gflow", *FLOORS]
+    with pytest.raises(ConfigError, match="Did you mean 'peers'"):
+        named(["peer"])
+    for word in ("all", "floors"):
+        with pytest.raises(ConfigError, match="stands for several"):
+            register(word, "somewhere:Thing")
+
+
+def test_an_explainer_says_which_models_it_knows():
+    assert misfit("attention", "gcn") == "it explains gat models only, and this is a gcn"
+    assert misfit("attention", "gat") == misfit("attention", None) == misfit("random", "gin") == ""
+    assert "gcn and graphsage" in misfit("graphmask", "gin")
+    assert misfit("nobody", "gcn") == ""  # an explainer of one's own

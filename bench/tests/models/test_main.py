@@ -1,0 +1,35 @@
+import pytest
+
+from gflowbench.models import load_weights
+from gflowbench.models.__main__ import main
+
+
+def test_train_writes_one_file_a_seed(tmp_path, capsys):
+    out = tmp_path / "gnn{seed}.safetensors"
+    asked = ["train", "--dataset", "tree-cycles", "--source", "generated", "--model", "gin", "--quiet"]
+    assert main([*asked, "--seed", "0", "1", "--epochs", "2", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "tree-cycles (generated) gin seed 1: train 0." in printed
+    assert "mean and standard deviation: train 0." in printed
+    for seed in (0, 1):
+        assert load_weights(tmp_path / f"gnn{seed}.safetensors").architecture.model == "gin"
+
+
+def test_mistakes_are_said_in_one_line(tmp_path, capsys):
+    asked = ["train", "--dataset", "tree-cycles", "--epochs", "1", "--quiet"]
+    assert main([*asked, "--seed", "0", "1", "--out", str(tmp_path / "gnn")]) == 2
+    assert main([*asked, "--source", "thin air"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("error: ") for line in lines)
+
+
+def test_accuracy_prints_both(reference, capsys):
+    assert main(["accuracy", "--dataset", "tree-cycles"]) == 0
+    assert "0.942529 (656/696) | 0.942529" in capsys.readouterr().out
+
+
+def test_help_names_both_commands(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "train" in capsys.readouterr().out

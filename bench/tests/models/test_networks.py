@@ -1,0 +1,138 @@
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.explain import Explainer, GNNExplainer
+from torch_geometric.nn import GCNConv, MessagePassing
+
+from gflowbench.models import MODELS, Architecture, build
+from gflowbench.models.networks import GraphNetwork, NodeNetwork
+from gflowexplainer.errors import InstanceError, ModelError
+from gflowexplainer.testing import cycle, graph_of, random_graph, star
+
+
+def network(model: str, task: str, **settings: object) -> NodeNetwork | GraphNetwork:
+    torch.manual_seed(0)
+    made = build(Architecture(model=model, task=task, in_channels=4, num_classes=3, **settings))  # type: ignore[arg-type]
+    with torch.no_grad():  # biases start at zero in PyG; padding would then be invisible
+        for name, parameter in made.named_parameters():
+            if name.endswith("bias"):
+                parameter.normal_()
+    return made.eval()
+
+
+def graphs() -> list[Data]:
+    return [star(4, width=4), cycle(4, width=4), graph_of([], 1, width=4), random_graph(6, width=4)]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_layers_are_message_passing_of_the_papers_shape(model):
+    node, graph = network(model, "node"), network(model, "graph")
+    assert isinstance(node, NodeNetwork)
+    assert isinstance(graph, GraphNetwork)
+    for made, width in ((node, 60), (graph, 40)):
+        assert all(isinstance(layer, MessagePassing) for layer in made.convolutions)
+        assert sum(isinstance(module, MessagePassing) for module in made.modules()) == 3
+        assert made.lin.weight.shape == (3, width)
+    data = graphs()[0]
+    lengths = torch.stack(node.layers(data.x, data.edge_index)).norm(dim=-1)
+    assert (lengths <= 1 + 1e-6).all()
+
+
+def test_gcn_has_the_published_parameter_names():
+    names = {f"conv{i}.{part}" for i in (1, 2, 3) for part in ("lin.weight", "bias")} | {"lin.weight", "lin.bias"}
+    assert set(network("gcn", "node").state_dict()) == names
+    assert set(network("gcn", "graph").state_dict()) == names
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_disjoint_union_gives_what_its_members_give_alone(model):
+    members = graphs()
+    union = Batch.from_data_list(members)
+    node, graph = network(model, "node"), network(model, "graph")
+    alone = torch.cat([node(data.x, data.edge_index) for data in members])
+    torch.testing.assert_close(node(union.x, union.edge_index), alone)
+    for made in (graph, network(model, "graph", padded_nodes=6)):
+        alone = torch.cat([made(data.x, data.edge_index) for data in members])
+        torch.testing.assert_close(made(union.x, union.edge_index, union.batch), alone)
+
+
+def test_gcn_network_is_the_formula():
+    made, data = network("gcn", "graph"), graphs()[1]
+    adjacency = torch.eye(4)
+    adjacency[data.edge_index[0], data.edge_index[1]] = 1
+    scale = adjacency.sum(0).rsqrt()
+    x = data.x
+    for layer in made.convolutions:
+        x = scale[:, None] * adjacency * scale @ x @ layer.lin.weight.T + layer.bias
+        x = (x / x.norm(dim=1, keepdim=True)).relu()
+    expected = made.lin(torch.cat([x.max(dim=0).values, x.mean(dim=0)]))
+    torch.testing.assert_close(made(data.x, data.edge_index)[0], expected)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_padding_in_closed_form_equals_real_padding(model):
+    padded, plain = network(model, "graph", padded_nodes=6), network(model, "graph")
+    plain.load_state_dict(padded.state_dict())
+    real = []
+    for data in graphs():
+        extra = torch.arange(data.num_nodes, 6)
+        real.append(
+            Data(
+                x=torch.cat([data.x, torch.zeros(len(extra), 4)]),
+                edge_index=torch.cat([data.edge_index, torch.stack([extra, extra])], dim=1),
+            )
+        )
+    union, filled = Batch.from_data_list(graphs()), Batch.from_data_list(real)
+    answer = padded(union.x, union.edge_index, union.batch)
+    torch.testing.assert_close(answer, plain(filled.x, filled.edge_index, filled.batch))
+    assert not torch.allclose(answer, plain(union.x, union.edge_index, union.batch))
+
+
+def test_a_graph_larger_than_the_padding_is_not_filled():
+    padded, plain = network("gcn", "graph", padded_nodes=3), network("gcn", "graph")
+    data = graphs()[3]
+    torch.testing.assert_close(padded(data.x, data.edge_index), plain(data.x, data.edge_index))
+
+
+def test_a_zero_edge_weight_removes_an_edge():
+    data, made = graphs()[0], network("gcn", "node")
+    weight = torch.ones(data.num_edges)
+    weight[(data.edge_index == 4).any(dim=0)] = 0
+    kept = made(data.x, data.edge_index[:, weight > 0])
+    torch.testing.assert_close(made(data.x, data.edge_index, weight), kept)
+    pooled = network("gcn", "graph")
+    torch.testing.assert_close(
+        pooled(data.x, data.edge_index, edge_weight=weight), pooled(data.x, data.edge_index[:, weight > 0])
+    )
+    with pytest.raises(ModelError, match="'gin' takes no 'edge_weight'"):
+        network("gin", "node")(data.x, data.edge_index, weight)
+
+
+def test_wrong_features_are_refused():
+    with pytest.raises(InstanceError, match=r"\[N, 4\].*got \[5, 2\]"):
+        network("gcn", "node")(torch.ones(5, 2), star(4).edge_index)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_explainer_that_masks_messages_works_with_padding(model):
+    explainer = Explainer(
+        network(model, "graph", padded_nodes=9),
+        GNNExplainer(epochs=3),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config={"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"},
+    )
+    data = graphs()[0]
+    assert explainer(data.x, data.edge_index).edge_mask.shape == (data.num_edges,)
+
+
+def test_batch_normalisation_follows_the_first_two_layers():
+    made = network("gcn", "node", normalization="batch")
+    assert isinstance(made.conv1, GCNConv)
+    assert {name for name in made.state_dict() if name.startswith("bn")} == {
+        f"bn{i}.module.{part}"
+        for i in (1, 2)
+        for part in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    }
+    data = graphs()[0]
+    assert made(data.x, data.edge_index).shape == (5, 3)

@@ -1,0 +1,99 @@
+import shutil
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import subgraph
+
+from gflowbench.datasets import load
+from gflowbench.models import PUBLISHED_DATASETS, GraphNetwork, load_published, published_accuracies
+from gflowbench.models.published import MUTAGENICITY_PADDED_NODES
+from gflowexplainer.errors import ConfigError, DatasetError
+
+# Right answers on train, val and test: the column "recomputed" of the reference folder's README.
+COUNTS = {
+    ("gnn", "ba-shapes"): [(543, 560), (70, 70), (70, 70)],
+    ("gnn", "ba-community"): [(1010, 1120), (106, 140), (101, 140)],
+    ("gnn", "tree-cycles"): [(656, 696), (85, 87), (83, 88)],
+    ("gnn", "tree-grid"): [(948, 984), (122, 123), (123, 124)],
+    ("gnn", "ba-2motifs"): [(795, 800), (100, 100), (99, 100)],
+    ("gnn", "mutagenicity"): [(2863, 3469), (358, 434), (353, 434)],
+    ("pg", "ba-shapes"): [(551, 560), (69, 70), (70, 70)],
+    ("pg", "ba-community"): [(1049, 1120), (104, 140), (100, 140)],
+    ("pg", "tree-cycles"): [(668, 696), (86, 87), (85, 88)],
+    ("pg", "tree-grid"): [(941, 984), (121, 123), (123, 124)],
+    ("pg", "ba-2motifs"): [(795, 800), (100, 100), (99, 100)],
+    ("pg", "mutagenicity"): [(2863, 3469), (358, 434), (353, 434)],
+}
+
+
+@pytest.mark.parametrize(("variant", "name"), COUNTS)
+def test_accuracies_are_the_published_ones(reference, variant, name):
+    row = published_accuracies(name, reference, variant=variant)
+    assert [tuple(counts) for counts in row.recomputed.values()] == COUNTS[variant, name]
+    differs = {"ba-2motifs", "mutagenicity"}  # on train only; the reference folder's README says so too
+    for split, counts in row.recomputed.items():
+        if not (split == "train" and name in differs):
+            assert counts.share == pytest.approx(row.stored[split], abs=5e-7)
+
+
+def test_they_come_in_eval_mode(reference):
+    assert not any(load_published(name, reference).training for name in PUBLISHED_DATASETS)
+
+
+def test_mutagenicity_padding_equals_real_padding_for_any_subgraph(reference):
+    model = load_published("mutagenicity", reference)
+    plain = GraphNetwork(type(model.architecture)(model="gcn", task="graph", in_channels=14, num_classes=2))
+    plain.load_state_dict(model.state_dict())
+    torch.manual_seed(0)
+    molecules = load("mutagenicity", source="published", root=reference).graphs
+    largest = max(range(len(molecules)), key=lambda i: molecules[i].num_nodes)
+    small, padded = [], []
+    for position in (0, 7, 100, 2500, largest):
+        whole = molecules[position]
+        kept = torch.rand(whole.num_nodes) < 0.6
+        kept[0] = True
+        edges, _ = subgraph(kept, whole.edge_index, relabel_nodes=True, num_nodes=whole.num_nodes)
+        for x, edge_index in ((whole.x, whole.edge_index), (whole.x[kept], edges)):
+            small.append(Data(x=x, edge_index=edge_index))
+            extra = torch.arange(len(x), MUTAGENICITY_PADDED_NODES)
+            padded.append(
+                Data(
+                    x=torch.cat([x, torch.zeros(len(extra), 14)]),
+                    edge_index=torch.cat([edge_index, torch.stack([extra, extra])], dim=1),
+                )
+            )
+    closed, real = Batch.from_data_list(small), Batch.from_data_list(padded)
+    torch.testing.assert_close(
+        model(closed.x, closed.edge_index, closed.batch),
+        plain(real.x, real.edge_index, real.batch),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ConfigError, match="Did you mean 'tree-cycles'"):
+        load_published("tree-cycle")
+    with pytest.raises(ConfigError, match="'variant' must be one of 'gnn', 'pg'"):
+        load_published("tree-cycles", variant="gcn")
+
+
+def test_a_missing_file_is_named_with_both_ways_to_get_it(tmp_path, monkeypatch):
+    with pytest.raises(DatasetError, match=r"gnn_tree_grid\.safetensors.*GFLOWEXPLAINER_DATA.*models train"):
+        load_published("tree-grid", tmp_path)
+    monkeypatch.setattr("gflowbench.models.published.reference_folder", lambda: None)
+    with pytest.raises(DatasetError, match=r"no reference folder.*gnn_tree_grid\.safetensors.*train --dataset"):
+        load_published("tree-grid")
+
+
+def test_a_damaged_file_is_refused(tmp_path, reference):
+    (tmp_path / "weights").mkdir()
+    copy = tmp_path / "weights" / "gnn_tree_grid.safetensors"
+    shutil.copyfile(reference / "weights" / copy.name, copy)
+    assert load_published("tree-grid", tmp_path).architecture.num_classes == 2
+    content = bytearray(copy.read_bytes())
+    content[-1] ^= 1
+    copy.write_bytes(content)
+    with pytest.raises(DatasetError, match=r"gnn_tree_grid\.safetensors' is damaged.*SHA-256"):
+        load_published("tree-grid", tmp_path)

@@ -1,0 +1,174 @@
+import pytest
+import torch
+
+from gflowbench.paper import Results, Scope, inference_time, timings, training_time
+from gflowbench.paper.timings import CPU, EXPLAINERS, GPU, Lengths, measure, name_of, steps
+from gflowbench.protocol import Loaded, Problem
+
+FULL = Scope()
+
+
+def value(**changes):
+    """Makes the times of one dataset: 10 ms alone, 1 together, fits of 2 s and 5 epochs of 1 s; and changes to them."""
+    usual = {"alone": 10.0, "together": 1.0, "single": None, "preparation": 2.0, "epoch": 1.0, "fit": 7.0, "span": 5}
+    found = {name: {**usual, **changes.get(name.replace("-", "_"), {})} for name in EXPLAINERS}
+    return {"explainers": found, "instances": 5, "threads": 2, "device": "CPU"}
+
+
+def results(one, gpu=None):
+    datasets = timings.here(FULL)
+    return Results(FULL, {name_of(d, device): v for d in datasets for device, v in ((CPU, one), (GPU, gpu))})
+
+
+def test_inference_as_the_paper_says():
+    quick = {"alone": 20.0, "single": 5.0}
+    outcome = inference_time.present(results(value(gnnexplainer={"alone": 50.0}, gflow=quick, gflow_paper=quick)))
+    assert [one.verdict for one in outcome.verdicts] == ["holds"] * 3
+    rows = {row[0]: row[1] for row in outcome.tables[0].rows}
+    assert rows["GNNExplainer, paper"] == "53"
+    assert rows["GNNExplainer, difference"] == "-3.0"
+    assert rows["GFlowExplainer, our default, ours"] == "5"
+    assert rows["GFlowExplainer, our default, 64 subgraphs"] == "20"
+    ratios = {row[0]: row[1] for row in outcome.tables[1].rows}
+    assert ratios["RG-Explainer, ours, one at a time"] == "5"
+    assert ratios["GFlowExplainer, paper's settings, paper"] == "7.6"  # 53 / 7
+    assert any("no GPU" in note for note in outcome.notes)
+
+
+def test_inference_otherwise():
+    slow = {"alone": 500.0, "single": 200.0}
+    outcome = inference_time.present(results(value(gflow=slow, gflow_paper=slow)))
+    assert [one.verdict for one in outcome.verdicts] == ["does not hold"] * 3
+    assert "BA-Shapes 20.0" in outcome.verdicts[1].evidence
+
+
+def test_a_gpu_gets_tables_and_verdicts_of_its_own():
+    one = value(gnnexplainer={"alone": 50.0})
+    outcome = inference_time.present(results(one, one | {"device": "Some GPU"}))
+    assert len(outcome.tables) == 6
+    assert any("GPU" in verdict.claim for verdict in outcome.verdicts)
+    assert any(note.startswith("Some GPU") for note in outcome.notes)
+    assert len(training_time.present(results(one, one)).tables) == 4
+
+
+def test_training_as_the_paper_says():
+    rg = {"preparation": 20.0, "epoch": 3.0, "fit": 35.0}
+    outcome = training_time.present(results(value(rg_explainer=rg)))
+    assert [one.verdict for one in outcome.verdicts] == ["holds"] * 5
+    assert "BA-Shapes 57%" in outcome.verdicts[0].evidence  # 20 of 35
+    assert "BA-Shapes 3" in outcome.verdicts[1].evidence
+    rows = {row[0]: row[1] for row in outcome.tables[0].rows}
+    assert rows["preparation, RG-Explainer, difference"] == "-82.6"  # 20 - 102.56
+    assert rows["one epoch, RG-Explainer, difference"] == "-21"
+
+
+def test_training_otherwise_and_when_it_pays():
+    rg = {"preparation": 1.0, "epoch": 0.5, "fit": 3.5}
+    outcome = training_time.present(results(value(rg_explainer=rg, gnnexplainer={"alone": 1010.0})))
+    assert [one.verdict for one in outcome.verdicts] == ["does not hold"] * 5
+    rows = {row[0]: row[1] for row in outcome.tables[1].rows}
+    assert rows["GFlowExplainer, our default, instances from which it pays against GNNExplainer"] == "7"  # 7 s / 1 s
+
+
+def test_epochs_that_are_lost_in_noise_are_not_told():
+    rg = {"preparation": 20.0, "epoch": 0.1, "fit": 25.0}
+    outcome = training_time.present(results(value(rg_explainer=rg)))
+    assert [one.verdict for one in outcome.verdicts] == ["cannot be told"] * 5
+    rows = {row[0]: row[1] for table in outcome.tables for row in table.rows}
+    for what in ("one epoch, RG-Explainer, ours", "one epoch, RG-Explainer, difference", "RG-Explainer, whole fit"):
+        assert rows[what] == "-"
+    assert rows["preparation, RG-Explainer, ours"] == "20"
+    many = training_time.present(results(value(rg_explainer=rg | {"span": 50})))
+    assert many.verdicts[0].verdict == "holds"
+    assert {row[0]: row[1] for row in many.tables[0].rows}["one epoch, RG-Explainer, ours"] == "0.1"
+
+
+def test_times_without_a_span_are_left_out_and_that_is_said():
+    old = value()
+    for times in old["explainers"].values():
+        del times["span"]
+    outcome = training_time.present(results(value(), old | {"device": "Some GPU"}))
+    assert len(outcome.tables) == 2
+    assert any("on CUDA spanned too few epochs" in note for note in outcome.notes)
+    assert not any("too few" in note for note in training_time.present(results(value())).notes)
+
+
+def test_both_experiments_find_the_same_cells(tmp_path):
+    fast = Scope(fast=True)
+    for one in steps(fast):
+        path = one.path(tmp_path / "inference-time")
+        assert path == one.path(tmp_path / "training-time")
+        assert path.parent == tmp_path / "timings" / "cells"
+    assert inference_time.EXPERIMENT.plan is training_time.EXPERIMENT.plan
+
+
+def test_without_a_gpu_nothing_is_stored_and_nothing_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (step, *_) = [one for one in steps(Scope(fast=True)) if one.name.endswith(GPU)]
+    done = step.finish(tmp_path / "one", lambda line: None)
+    assert (done.value, done.how, list(done.origins)) == (None, "no GPU here", [])
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_an_epoch_is_the_difference_of_two_fits(monkeypatch):
+    """With a clock that moves by what a fit is told to take, every time is known."""
+    taken = [0.0]
+
+    class Told:
+        """Takes 4 s and 2 more for each epoch to fit, and 3 ms to explain."""
+
+        def __init__(self, epochs=0, **settings):
+            self.epochs = epochs
+
+        def fit(self, subject, seed):
+            taken[0] += 4 + 2 * self.epochs
+
+        def explain(self, subject, seed):
+            taken[0] += 0.003
+
+    class Ours(Told):
+        settings = type("Some", (), {"epochs": 200, "max_updates": 50, "batch_size": 3})
+
+    monkeypatch.setattr(timings.time, "perf_counter", lambda: taken[0])
+    monkeypatch.setattr(timings, "create", lambda name, **s: (Ours if name.startswith("gflow") else Told)(**s))
+    subject = Subjects(6)
+    lengths = Lengths(alone=2)
+    clock = timings._Clock(CPU, 2)
+    rg = timings._timed("rg-explainer", subject, lengths, clock)
+    assert (rg["preparation"], rg["epoch"], rg["fit"]) == pytest.approx((4, 2, 4 + 2 * 30))
+    assert rg["span"] == 30
+    ours = timings._timed("gflow", subject, lengths, clock)
+    # 50 updates of 3 of the 6 instances are 25 epochs.
+    assert (ours["preparation"], ours["epoch"], ours["fit"]) == pytest.approx((4, 2, 4 + 2 * 25))
+    plain = timings._timed("saliency", subject, lengths, clock)
+    assert (plain["epoch"], plain["fit"]) == (None, pytest.approx(4))
+    assert (plain["alone"], plain["together"], plain["single"]) == (pytest.approx(3), pytest.approx(0.5), None)
+
+
+class Subjects:
+    """So many instances of nothing."""
+
+    name = "toy"
+
+    def __init__(self, count):
+        self.count = count
+        self.instances = type("Nowhere", (), {"device": torch.device("cpu")})
+
+    def __len__(self):
+        return self.count
+
+    def select(self, index):
+        return Subjects(index.numel())
+
+
+def test_explainers_are_really_timed(two_triangles, count_neighbors, monkeypatch):
+    monkeypatch.setattr(timings, "EXPLAINERS", ("gflow", "rg-explainer"))
+    threads = torch.get_num_threads()
+    problem = Problem("toy", "toy", lambda: Loaded(count_neighbors, two_triangles, two_triangles.index))
+    found = measure(problem, Lengths(alone=1, epochs=1, repeats=1, threads=1, short=True), CPU)
+    assert torch.get_num_threads() == threads
+    assert (found["instances"], found["threads"], found["device"]) == (2, 1, "CPU")
+    ours, rg = (found["explainers"][name] for name in ("gflow", "rg-explainer"))
+    assert ours["single"] > 0
+    assert rg["single"] is None
+    assert min(one[kind] for one in (ours, rg) for kind in ("alone", "together", "fit")) > 0

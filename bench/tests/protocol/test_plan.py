@@ -1,0 +1,137 @@
+from pathlib import Path
+
+import pytest
+
+from gflowbench.explainers import create, names
+from gflowbench.metrics import MetricSettings
+from gflowbench.protocol import Contestant, Loaded, Problem, ProtocolSettings, evaluate
+from gflowbench.protocol.plan import Part, fast, suite, whole
+from gflowbench.protocol.presentation import TITLES, details, overview, thinning
+from gflowbench.protocol.printed_numbers import DATASETS
+from gflowexplainer.errors import ConfigError
+
+QUICK = ProtocolSettings(metrics=MetricSettings(num_contexts=0))
+COUNTS = {"ba-shapes": 60, "ba-community": 60, "tree-cycles": 60, "tree-grid": 289, "ba-2motifs": 200}
+COUNTS |= {"mutagenicity": 1015}
+
+
+@pytest.fixture
+def problem(molecules, mean_degree):
+    return Problem("molecules", "toy", lambda: Loaded(mean_degree, molecules, molecules.index), {"every": 1})
+
+
+def test_words():
+    assert Part().words(None, {}) == ""
+    assert Part(every=2).words(1, {}) == "every 2nd instance, 1 seed"
+    assert Part(every=12).words(2, {"num_rollouts": 3}) == "every 12th instance, 2 seeds, num_rollouts=3"
+    assert [Part(every=n).words(None, {})[6:10] for n in (3, 11, 21, 113)] == ["3rd ", "11th", "21st", "113t"]
+
+
+@pytest.mark.parametrize("plan", [whole, suite, fast])
+def test_every_explainer_has_a_part_that_it_accepts(plan):
+    for name in names():
+        for dataset in (*DATASETS, "graph-sst2"):
+            part = plan(name, dataset)
+            assert part.every >= 1
+            assert part.seeds is None or part.seeds >= 1
+            create(name, **part.settings)
+
+
+def test_the_suite_gives_ten_seeds_and_all_instances_to_ours_and_to_the_floors():
+    for dataset in DATASETS:
+        for name in ("gflow", *names("floors"), "gnnexplainer", "pgexplainer"):
+            assert suite(name, dataset) == Part()
+        assert suite("subgraphx", dataset) != Part()
+    assert "too many" in suite("exact", "ba-shapes").left_out
+    assert not suite("exact", "tree-cycles").left_out
+
+
+def test_the_page_on_evaluation_says_what_the_plan_does():
+    page = Path(__file__).parents[3] / "docs" / "evaluation.md"
+    said, several = {}, []
+    for line in page.read_text(encoding="utf-8").split("| in the suite |")[1].split("\n\n")[0].splitlines()[2:]:
+        who, where, how = (cell.strip() for cell in line.strip("|").split("|"))
+        several = who.replace("`", "").replace("floors", ", ".join(names("floors"))).split(", ") if who else several
+        for name in several:
+            for dataset in DATASETS:
+                if where == "all" or TITLES[dataset] in where:
+                    said[name, dataset] = how
+                elif where == "others":
+                    said.setdefault((name, dataset), how)
+    for name in names():
+        for dataset in DATASETS:
+            part = suite(name, dataset)
+            words = f"left out: {part.left_out}" if part.left_out else part.words(part.seeds, part.settings) or "whole"
+            if name != "attention":  # of these GNNs, none has any
+                assert said[name, dataset] == words
+
+
+def test_a_first_look_is_one_seed_of_a_few_instances():
+    for name in names():
+        for dataset in DATASETS:
+            part = fast(name, dataset)
+            assert part.left_out == suite(name, dataset).left_out
+            assert part.left_out or part.seeds == 1
+            assert part.left_out or 2 <= COUNTS[dataset] / part.every <= 60
+
+
+def test_a_plan_thins_and_the_tables_say_so(problem, tmp_path):
+    def plan(explainer, dataset):
+        return {"random": Part(seeds=2, every=2, settings={"num_samples": 4}), "degree": Part(seeds=2)}.get(
+            explainer, Part(left_out="it rests")
+        )
+
+    contestants = [Contestant.named(name) for name in ("random", "degree", "distance")]
+    lines = []
+    record = evaluate(
+        [problem], contestants, seeds=range(3), out=tmp_path, settings=QUICK, plan=plan, report=lines.append
+    )
+    assert lines[0] == "left out: distance on molecules: it rests"
+    assert [(cell.explainer, cell.seed) for cell in record.cells] == [("random", 0), ("random", 1), ("degree", 0)]
+    assert record.cells[0].settings["problem"] == {"every": 2}
+    assert record.cells[0].settings["explainer"] == {"num_samples": 4}
+    assert record.cells[0].facts["instances"] == 2
+    assert record.to_dict()["subjects"]["molecules, toy GNN"]["instances"] == 3
+    # One seed is all that a deterministic explainer has: it is not thinned.
+    assert record.thinned == {("toy", "molecules", "random"): "every 2nd instance, 2 seeds, num_samples=4"}
+    rows = dict(overview(record, "auc_own", "toy").rows)
+    assert rows["random"].endswith("*")
+    assert not rows["degree"].endswith("*")
+    assert details(record, "molecules", "toy").columns == ("metric", "random*", "degree")
+    (legend,) = thinning(record)
+    assert legend.rows == (("random", "every 2nd instance, 2 seeds, num_samples=4", "molecules (2)"),)
+
+
+def test_a_thinned_cell_is_the_cell_of_a_thinned_problem(problem, molecules, mean_degree, tmp_path):
+    contestants = [Contestant.named("random", num_samples=4)]
+    thin = evaluate(
+        [problem], contestants, seeds=[0], out=tmp_path, settings=QUICK, plan=lambda *_: Part(every=2)
+    ).cells[0]
+    half = Problem("molecules", "toy", lambda: Loaded(mean_degree, molecules, molecules.index[::2]), {"every": 2})
+    told = []
+    same = evaluate([half], contestants, seeds=[0], out=tmp_path, settings=QUICK, report=told.append).cells[0]
+    assert told[0].endswith("(stored)")
+    fresh = evaluate([half], contestants, seeds=[0], out=tmp_path / "new", settings=QUICK).cells[0]
+    for name in ("auc_own_mean", "accuracy", "fidelity_minus", "sparsity"):
+        assert fresh.metrics[name] == same.metrics[name] == thin.metrics[name]
+
+
+def test_a_setting_of_the_user_counts_more_than_the_plans(problem, tmp_path):
+    def plan(explainer, dataset):
+        return Part(settings={"num_samples": 4, "max_nodes": 2})
+
+    contestants = [Contestant.named("random", num_samples=6)]
+    record = evaluate([problem], contestants, seeds=[0], out=tmp_path, settings=QUICK, plan=plan)
+    assert record.cells[0].settings["explainer"] == {"num_samples": 6, "max_nodes": 2}
+    assert record.thinned["toy", "molecules", "random"] == "num_samples=6, max_nodes=2"
+
+
+def test_if_a_plan_leaves_nothing_it_is_said(problem, tmp_path):
+    with pytest.raises(ConfigError, match="nothing to evaluate: random: it rests"):
+        evaluate(
+            [problem],
+            [Contestant.named("random")],
+            seeds=[0],
+            out=tmp_path,
+            plan=lambda *_: Part(left_out="it rests"),
+        )

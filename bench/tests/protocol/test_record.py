@@ -1,0 +1,76 @@
+import json
+import math
+import os
+
+import pytest
+
+from gflowbench.protocol import Cell, Record
+from gflowbench.protocol.record import FAILED
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.storage.files import dumps, read_json, write_json, write_text
+from gflowexplainer.storage.identity import settings_fingerprint
+
+
+def cell(seed, auc, **further):
+    return Cell("random", "tree-cycles", "published", seed, {"protocol": {}}, metrics={"auc_own": auc}, **further)
+
+
+def test_a_record_averages_over_the_seeds_that_worked():
+    failed = Cell("random", "tree-cycles", "published", 2, {}, status=FAILED, error="no luck")
+    record = Record([cell(0, 0.5), cell(1, 0.7), failed], stability={("published", "tree-cycles", "random"): 0.9})
+    (summary,) = record.summaries()
+    assert summary.mean["auc_own"] == pytest.approx(0.6)
+    assert summary.deviation["auc_own"] == pytest.approx(math.sqrt(0.02))
+    assert summary.mean["stability"] == 0.9
+    assert (summary.seeds, summary.failed) == ([0, 1], [2])
+
+
+def test_one_seed_has_no_deviation_and_nan_is_skipped():
+    (summary,) = Record([cell(0, 0.5)]).summaries()
+    assert math.isnan(summary.deviation["auc_own"])
+    (summary,) = Record([cell(0, 0.5), cell(1, math.nan)]).summaries()
+    assert summary.mean["auc_own"] == 0.5
+
+
+def test_the_record_says_how_it_was_made(tmp_path):
+    record = Record([cell(0, math.nan, facts={"provenance": "a file"})], command="gflowexplainer evaluate")
+    path = record.write(tmp_path / "deep" / "results.json")
+    found = json.loads(path.read_text())
+    assert found["command"] == "gflowexplainer evaluate"
+    assert {"gflowexplainer", "python", "torch", "torch_geometric"} <= set(found["versions"])
+    assert found["device"]["threads"] >= 1
+    assert found["subjects"] == {"tree-cycles, published GNN": {"provenance": "a file"}}
+    assert found["cells"][0]["metrics"] == {"auc_own": None}
+    assert found["cells"][0]["seed"] == 0
+
+
+def test_a_cell_survives_its_file(tmp_path):
+    one = cell(3, math.nan, selected={"mask": "x", "node_counts": "y"}, deterministic=True)
+    again = Cell.from_dict(read_json(write_json(tmp_path / "cell.json", one.to_dict(whole=True))))
+    assert math.isnan(again.metrics["auc_own"])
+    assert (again.seed, again.selected, again.deterministic) == (3, one.selected, True)
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = write_text(tmp_path / "a.md", "old")
+
+    def interrupted(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.md"]
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = write_text(tmp_path / "cell.json", "{")
+    with pytest.raises(CheckpointError, match=r"cell\.json"):
+        read_json(path)
+
+
+def test_a_fingerprint_changes_with_any_setting_but_not_with_their_order():
+    assert settings_fingerprint({"a": 1, "b": {"c": 2}}) == settings_fingerprint({"b": {"c": 2}, "a": 1})
+    assert settings_fingerprint({"a": 1}) != settings_fingerprint({"a": 2})
+    assert dumps({"a": math.inf}) == '{"a": null}'

@@ -1,0 +1,102 @@
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from gflowbench import demonstration
+from gflowbench.demonstration import Fitted, Task
+from gflowbench.explainers import Subject
+from gflowbench.protocol import Loaded, Problem
+from gflowexplainer.cli.application import app
+from gflowexplainer.explainer import GFlowExplainer
+from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.report.run_folder import Run
+
+QUICK = {"epochs": 3, "num_contexts": 4, "max_nodes": 3}
+
+
+def task(name, model, benchmark):
+    facts = {"gnn_accuracies": {"test": 1.0}}
+    loaded = Loaded(model, benchmark, benchmark.index, facts)
+    return Task(loaded, Problem(name, "trained", lambda: loaded), dict(QUICK))
+
+
+@pytest.fixture
+def small(monkeypatch, two_triangles, molecules, count_neighbors, mean_degree):
+    """Two tasks with graphs that can be counted on two hands."""
+    found = [task("tree-cycles", count_neighbors, two_triangles), task("ba-2motifs", mean_degree, molecules)]
+    monkeypatch.setattr(demonstration, "tasks", lambda folder, seed, progress: found)
+    monkeypatch.setattr(demonstration, "PEERS", {"gnnexplainer": {"epochs": 2}})
+    return found
+
+
+def test_from_nothing_to_a_report(small, tmp_path, monkeypatch):
+    words = ["demo", "--out", str(tmp_path / "demo"), "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert {(s["dataset"], s["explainer"]) for s in record["summaries"]} == {
+        (dataset, explainer)
+        for dataset in ("tree-cycles", "ba-2motifs")
+        for explainer in ("gflow", "random", "distance", "probability", "gnnexplainer")
+    }
+    assert (tmp_path / "demo" / "report.html").is_file()
+    assert "GNNExplainer was given" in (tmp_path / "demo" / "results.md").read_text()
+    cases = {case.name: case for case in Run.open(tmp_path / "demo").cases()}
+    assert list(cases) == ["Tree-Cycles node 1", "Tree-Cycles node 3", *(f"BA-2motifs graph {i}" for i in range(3))]
+    triangle = cases["Tree-Cycles node 1"]
+    edges = triangle.explanation.edge_index.t()[triangle.truth].tolist()
+    assert {tuple(sorted(edge)) for edge in edges} == {(0, 1), (0, 2), (1, 2)}
+    assert cases["Tree-Cycles node 3"].truth is None  # it lies in no motif
+    assert set(triangle.others) == {"gnnexplainer"}
+    # The second time everything is there already.
+    monkeypatch.setattr(GFlowExplainer, "fit", None)
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout)["summaries"] == record["summaries"]
+
+
+def test_scored_in_an_earlier_run_that_was_interrupted_before_the_explanations(small, tmp_path):
+    words = ["demo", "--out", str(tmp_path / "demo"), "--quiet"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    file = tmp_path / "demo" / "explanations" / "Tree-Cycles-node-1.safetensors"
+    before = SubgraphExplanation.load(file)
+    file.unlink()
+    assert CliRunner().invoke(app, words).exit_code == 0
+    after = SubgraphExplanation.load(file)
+    assert after.subgraphs == before.subgraphs
+    assert torch.equal(after.edge_mask, before.edge_mask)
+
+
+def test_nothing_but_the_seed_is_set_and_the_threads_come_back(small, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(demonstration, "problem", lambda *words, **more: small[0].problem)
+    monkeypatch.setattr(demonstration, "_few_motifs", lambda *words: small[1].problem)
+    assert [task.settings for task in demonstration.tasks(tmp_path, 3, False)] == [{"seed": 3}, {"seed": 3}]
+    before, seen = torch.get_num_threads(), []
+
+    def interrupt(*words):
+        seen.append(torch.get_num_threads())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demonstration, "tasks", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        demonstration.demonstrate(Run.begin(tmp_path, "demo", {}))
+    assert (seen, torch.get_num_threads()) == ([1], before)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_scores_are_the_masks_at_the_instances(small, tmp_path, place):
+    wanted = small[place]
+    subject = Subject.of(wanted.loaded.model, wanted.loaded.benchmark, wanted.loaded.index)
+    fitted = Fitted(wanted, tmp_path, progress=False)
+    fitted.fit(subject, 0)
+    scores = fitted.explain(subject, 0)
+    scores.check(subject.instances, "gflow")
+    instances = subject.instances
+    for i, explanation in enumerate(fitted.explanations):
+        for edge in range(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1])):
+            assert float(scores.edge[edge]) == float(explanation.edge_mask[instances.edge_id[edge]])
+        mine = instances.owner == i
+        assert torch.equal(scores.node[mine].float(), explanation.node_mask[instances.node_id[mine], 0])

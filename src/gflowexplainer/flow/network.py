@@ -1,0 +1,198 @@
+"""The flow network as a whole: policy, locator and partition function, ready to sample from any instances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.features import node_features
+from gflowexplainer.flow.locator import Locator
+from gflowexplainer.flow.paper_policy import PaperPolicy
+from gflowexplainer.flow.policy import AdditivePolicy, Policy
+from gflowexplainer.flow.sampling import Rollouts, follow_greedily, follow_policy, roll_out, rollout_keys
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.settings import Settings
+
+
+@dataclass(frozen=True)
+class NetworkInputs:
+    """What the network sees of some instances.
+
+    Attributes:
+        instances: The instances.
+        embedding: The explained model's embeddings at their nodes, shape ``[n, H]``, if it may see them.
+        features: The policy's input at their nodes, shape ``[n, D]``.
+    """
+
+    instances: Instances
+    embedding: Tensor | None
+    features: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        instances: Instances,
+        embedding: Tensor | None,
+        settings: Settings,
+        num_hops: int,
+        values: Tensor | None = None,
+    ) -> NetworkInputs:
+        """Puts the inputs together that ``settings`` ask for.
+
+        Args:
+            instances: The instances.
+            embedding: The explained model's embeddings at their nodes, shape ``[n, H]``.
+            settings: All settings.
+            num_hops: The explained model's depth.
+            values: What else the policy is told of each node, such as what the reward makes of it, shape ``[n, V]``.
+        """
+        if settings.model_embeddings and embedding is None:
+            raise ConfigError(
+                "The policy is to see the explained model's embeddings. Pass 'embedding' or set model_embeddings=False."
+            )
+        # The network learns in single precision, whatever the explained model computes in.
+        embedding = None if embedding is None else embedding.float()
+        if settings.policy == "paper" and not settings.model_embeddings:
+            return cls(instances, embedding, instances.x.float())
+        visible = embedding if settings.model_embeddings else None
+        features = node_features(instances, visible, num_hops)
+        if values is not None:
+            features = torch.cat([features, values.float()], dim=1)
+        return cls(instances, embedding, features)
+
+
+class FlowNetwork(nn.Module):
+    """Everything that is learned.
+
+    Args:
+        settings: All settings; ``settings.seed`` fixes the initial weights.
+        inputs: The training instances, which fix widths and the scale of the features.
+        weights: What an earlier network learned, to begin with instead.
+    """
+
+    def __init__(self, settings: Settings, inputs: NetworkInputs, weights: Mapping[str, Tensor] | None = None) -> None:
+        super().__init__()
+        self.settings = settings
+        instances = inputs.instances
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.seed)
+            self.policy = _build_policy(settings, inputs.features.size(1), instances.num_nodes)
+            self.locator = _build_locator(settings, inputs)
+            self.partition = _build_partition(settings, inputs.features.size(1))
+        self.to(instances.device)
+        if weights is None:
+            self.policy.fit_scale(inputs.features)
+        else:
+            self.load_state_dict(weights)
+
+    def starts(self, inputs: NetworkInputs, instance: Tensor) -> Tensor | None:
+        """Gives the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
+        if inputs.instances.level == "node":
+            return inputs.instances.center[instance]
+        if self.locator is None or inputs.embedding is None:
+            return None
+        return self.locator.start(inputs.instances, inputs.embedding)[instance]
+
+    @torch.no_grad()
+    def sample(
+        self,
+        inputs: NetworkInputs,
+        instance: Tensor,
+        *stream: int,
+        start: Tensor | None = None,
+        explore: bool = False,
+        greedy: bool = False,
+        encoding: Any = None,
+    ) -> Rollouts:
+        """Grows subgraphs by the policy, one for each entry of ``instance``.
+
+        Args:
+            inputs: What the network sees of the instances.
+            instance: Instance of each rollout, shape ``[R]``.
+            *stream: Integers that, with the seed, name the random draw.
+            start: Start nodes ``[R]`` to use instead of :meth:`starts`.
+            explore: Whether to use the exploration settings.
+            greedy: Whether to take the largest flow instead of sampling.
+            encoding: What the policy made of these instances, if it is known already.
+        """
+        if encoding is None:
+            encoding = self.policy.encode(inputs.instances, inputs.features, instance)
+        if greedy:
+            choose = follow_greedily(self.policy, encoding)
+        else:
+            temperature = self.settings.temperature if explore else 1.0
+            epsilon = self.settings.epsilon if explore else 0.0
+            choose = follow_policy(self.policy, encoding, temperature=temperature, epsilon=epsilon)
+        keys = rollout_keys(inputs.instances, instance, self.settings.seed, *stream)
+        start = self.starts(inputs, instance) if start is None else start
+        settings = self.settings
+        return roll_out(
+            inputs.instances,
+            instance,
+            start,
+            settings.max_nodes,
+            choose,
+            keys,
+            cuts=settings.measure == "uniform",
+            ordered=settings.parents == "sequence",
+        )
+
+    def log_partition(self, inputs: NetworkInputs, instance: Tensor, start: Tensor | None) -> Tensor:
+        """Gives the learned log Z of rollouts, shape ``[R, 1]`` or ``[1, 1]``."""
+        assert self.partition is not None
+        if self.settings.objective == "trajectory_balance":
+            return self.partition(inputs.features.new_zeros(1, 1))
+        # Without a start node, the first node of the graph stands for it.
+        node = inputs.instances.ptr[instance] if start is None else start
+        return self.partition(self.policy.standardize(inputs.features)[node])
+
+
+def _build_policy(settings: Settings, in_features: int, num_nodes: int) -> Policy:
+    if settings.policy == "paper":
+        return PaperPolicy(
+            in_features,
+            hidden=settings.hidden,
+            propagation=settings.propagation,
+            min_nodes=settings.min_nodes,
+        )
+    return AdditivePolicy(
+        in_features,
+        settings.max_nodes,
+        settings.hidden,
+        identities=num_nodes if settings.node_identities else 0,
+        min_nodes=settings.min_nodes,
+    ).begin_level()
+
+
+def _build_locator(settings: Settings, inputs: NetworkInputs) -> Locator | None:
+    if inputs.instances.level == "node":
+        return None
+    if settings.start == "locator":
+        if inputs.embedding is None:
+            raise ConfigError("A locator needs the explained model's embeddings. Pass 'embedding'.")
+        return Locator(inputs.embedding.size(1))
+    if settings.reward == "regularized":
+        raise ConfigError(
+            "The regularised reward measures distances from the start node, so explanations cannot start anywhere. "
+            "Use start='locator'."
+        )
+    if settings.objective in ("detailed_balance", "subtrajectory_balance"):
+        raise ConfigError(
+            f"'{settings.objective}' compares states that may stop, and where explanations may start anywhere the "
+            "first state may not. Use 'log_partition_variance' or 'flow_matching', or start='locator'."
+        )
+    return None
+
+
+def _build_partition(settings: Settings, in_features: int) -> nn.Module | None:
+    """Makes what learns log Z: one number, or the paper's three-layer MLP of the start node (hidden width 128)."""
+    if settings.objective == "trajectory_balance":
+        return nn.Linear(1, 1)
+    if settings.objective == "conditional_trajectory_balance":
+        return nn.Sequential(nn.Linear(in_features, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1))
+    return None

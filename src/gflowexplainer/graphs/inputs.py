@@ -1,0 +1,141 @@
+"""Graphs as the user hands them over: taken apart, and refused where they cannot be explained at all."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
+
+from gflowexplainer.errors import InstanceError
+from gflowexplainer.graphs.arguments import rows_of
+from gflowexplainer.graphs.index import check_edges, check_features, check_shape
+
+
+@dataclass(frozen=True)
+class UserGraph:
+    """One graph as the user handed it over.
+
+    Attributes:
+        x: Node features, shape ``[N, F]``.
+        edge_index: Edges, shape ``[2, E]``.
+        arguments: What else the model is called with on this graph.
+        nodes: Where its nodes lie in the graph that is shown, shape ``[N]``; ``None`` if that is this one.
+        edges: The same for its edges, shape ``[E]``.
+        shown: The graph that is shown, if it is another.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    arguments: dict[str, Any]
+    nodes: Tensor | None = None
+    edges: Tensor | None = None
+    shown: UserGraph | None = None
+
+    def detached(self) -> UserGraph:
+        """Cuts the tensors off from any gradient, which is none of ours to fill."""
+        free = {name: v.detach() if isinstance(v, Tensor) else v for name, v in self.arguments.items()}
+        return replace(self, x=self.x.detach(), arguments=free)
+
+    def split(self, batch: Tensor) -> list[UserGraph]:
+        """Takes a disjoint union of graphs apart; ``batch`` ``[N]`` names the graph of each node."""
+        if not isinstance(batch, Tensor) or batch.shape != (self.x.size(0),) or batch.dtype != torch.long:
+            got = f"{batch.dtype} of shape {tuple(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
+            raise InstanceError(f"'batch' must be an int64 tensor with one entry a node (got {got}).")
+        number = torch.unique(batch)
+        if number.numel() == 1:
+            return [self]
+        check_edges(self.edge_index, self.x.size(0))
+        source, target = self.edge_index
+        if not torch.equal(batch[source], batch[target]):
+            raise InstanceError("'batch' says that an edge joins two graphs. Pass a disjoint union.")
+        parts = []
+        for graph in number:
+            nodes, edges = torch.nonzero(batch == graph).flatten(), torch.nonzero(batch[source] == graph).flatten()
+            place = torch.zeros_like(batch)
+            place[nodes] = torch.arange(nodes.numel(), device=batch.device)
+            arguments = {}
+            for name, value in self.arguments.items():
+                kind = self._rows(name)
+                if kind is None and isinstance(value, Tensor) and value.dim() and value.size(0) == number.numel():
+                    raise InstanceError(
+                        f"'{name}' seems to hold one row a graph, which is not supported. Pass it one row a node."
+                    )
+                arguments[name] = value if kind is None else value[nodes if kind == "node" else edges]
+            parts.append(
+                UserGraph(self.x[nodes], place[self.edge_index[:, edges]], arguments, nodes, edges, shown=self)
+            )
+        return parts
+
+    def _rows(self, name: str) -> str | None:
+        """Says whether an argument has one row a node, one an edge, or neither."""
+        return rows_of(name, self.arguments[name], self.x.size(0), self.edge_index.size(1))
+
+    def sorted_arguments(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tells the arguments with one row a node or an edge from those that are handed on unchanged."""
+        rows = {name: value for name, value in self.arguments.items() if self._rows(name) is not None}
+        return rows, {name: value for name, value in self.arguments.items() if name not in rows}
+
+
+def user_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module) -> UserGraph:
+    """Checks what cannot be explained at all, and that everything is where the model is; reads no tensor."""
+    if isinstance(x, Mapping) or isinstance(edge_index, Mapping):
+        raise InstanceError("Heterogeneous graphs are not supported. Convert it with HeteroData.to_homogeneous().")
+    check_features(x)
+    check_shape(edge_index)
+    if "batch_size" in arguments and arguments["batch_size"] is not None:
+        raise InstanceError("'batch_size' cannot be passed: the model is asked about many subgraphs at once.")
+    if isinstance(model, nn.Module):
+        places = (tensor.device for tensor in (*model.parameters(), *model.buffers()))
+        device = next(places, x.device)
+        for name, value in {"x": x, "edge_index": edge_index, **arguments}.items():
+            if isinstance(value, Tensor) and value.device != device:
+                raise InstanceError(f"'{name}' is on {value.device}, but the model on {device}. Move one of them.")
+    return UserGraph(x, edge_index, dict(arguments))
+
+
+def graphs_of(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list[UserGraph]:
+    """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs."""
+    try:
+        graphs = [data] if isinstance(data, BaseData) else list(data)
+    except TypeError:
+        graphs = [data]
+    wrong = next((graph for graph in graphs if not isinstance(graph, Data)), None)
+    if wrong is not None:
+        raise InstanceError(
+            f"'data' must be a Data of PyG, or a list or dataset of them (got {type(wrong).__name__})."
+            + (" Convert it with HeteroData.to_homogeneous()." if type(wrong).__name__ == "HeteroData" else "")
+        )
+    found = []
+    for number, graph in enumerate(graphs):
+        if graph.x is None or graph.edge_index is None:
+            raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
+        own = {
+            name: graph[name]
+            for name in _parameters(model)
+            if name in graph and isinstance(graph[name], Tensor) and name not in ("batch", "batch_size")
+        }
+        found.append(user_graph(graph.x, graph.edge_index, own | arguments, model))
+    return found
+
+
+def _parameters(model: nn.Module) -> list[str]:
+    """Names what the model's ``forward`` takes after features and edges."""
+    parameters = list(inspect.signature(model.forward).parameters.values())[2:]
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+def without_batch(graph: UserGraph) -> list[UserGraph]:
+    """Takes a disjoint union apart as its argument ``batch`` says; the model is given a ``batch`` of our own."""
+    arguments = dict(graph.arguments)
+    batch = arguments.pop("batch", None)
+    bare = replace(graph, arguments=arguments)
+    if batch is None:
+        return [bare]
+    # What is shown is what the user passed, 'batch' included.
+    return [replace(part, shown=graph) for part in bare.split(batch)]

@@ -1,0 +1,379 @@
+"""What is explained: the computation graph of each node, or each whole graph, flat and batched.
+
+An instance is cut out of a graph in time of its own size, by following the incoming edges of a node through an index
+that is built once (:class:`~gflowexplainer.graphs.index.GraphIndex`); where it would become too large, the nodes most
+relevant to the explained one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`). Many instances lie behind each
+other in flat tensors, with ``ptr`` marking where each begins, as in PyG's batches.
+
+Two sets of edges are kept apart. ``edge_index`` holds every edge of the instance exactly as the model sees it:
+direction, self loops and duplicates included. ``neighbor`` holds the undirected simple graph underneath: two
+nodes are neighbours if any edge joins them, in whatever direction. Connectivity of an explanation always
+means connectivity in the latter.
+
+A model that normalises by degree sees one step further than messages travel: it counts the edges of the outermost
+nodes. Cut off there, it may predict another class. So an instance remembers its ``surroundings``, the same nodes and
+whatever sends an edge to them; with these the model answers exactly as on the whole graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gflowexplainer.errors import InstanceError
+from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
+from gflowexplainer.graphs.index import GraphIndex, check_edges, check_features, check_finite, check_index
+from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
+from gflowexplainer.ops.hashed_random import combine
+from gflowexplainer.ops.segments import pointers, ranges, segment_ids
+from gflowexplainer.ops.sorting import find_sorted, unique
+
+
+@dataclass(frozen=True)
+class Instances:
+    """``I`` instances with ``n`` nodes, ``e`` edges and ``m`` neighbour entries in total.
+
+    Attributes:
+        level: ``"node"`` or ``"graph"``: what the model predicts and what is explained.
+        ptr: First node of each instance, shape ``[I + 1]``.
+        node_id: The user's id of each node, shape ``[n]``; ascending within an instance.
+        center: Flat position of the explained node, shape ``[I]``; ``-1`` at graph level.
+        graph: Which of the user's graphs an instance comes from, shape ``[I]``.
+        edge_ptr: First edge of each instance, shape ``[I + 1]``.
+        edge_index: Edges between flat node positions, shape ``[2, e]``, in the user's order.
+        edge_id: The user's id of each edge, shape ``[e]``.
+        neighbor_ptr: First neighbour entry of each node, shape ``[n + 1]``.
+        neighbor: Neighbours as flat positions, shape ``[m]``; no self loops, no repeats, both directions.
+        key: A random 64-bit number for each node, shape ``[n]``, which depends on its ids alone.
+        x: Node features, shape ``[n, F]``.
+        node_arguments: Further arguments of the model with one row a node.
+        edge_arguments: Further arguments of the model with one row an edge.
+        shared_arguments: Arguments that are handed to the model unchanged.
+        surroundings: The instances and, around each, the nodes that send an edge into it, for the model alone, so
+            without ``neighbor``; ``None`` where there are none, and at graph level.
+        place_outside: Position of each node in ``surroundings``, shape ``[n]``.
+        left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
+            number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
+    """
+
+    level: str
+    ptr: Tensor
+    node_id: Tensor
+    center: Tensor
+    graph: Tensor
+    edge_ptr: Tensor
+    edge_index: Tensor
+    edge_id: Tensor
+    neighbor_ptr: Tensor
+    neighbor: Tensor
+    key: Tensor
+    x: Tensor
+    node_arguments: dict[str, Tensor] = field(default_factory=dict)
+    edge_arguments: dict[str, Tensor] = field(default_factory=dict)
+    shared_arguments: dict[str, Any] = field(default_factory=dict)
+    surroundings: Instances | None = None
+    place_outside: Tensor | None = None
+    left_out: Tensor | None = None
+
+    @classmethod
+    def around_nodes(
+        cls,
+        x: Tensor,
+        edge_index: Tensor,
+        index: Tensor | Sequence[int] | int,
+        num_hops: int,
+        *,
+        graph_index: GraphIndex | None = None,
+        limit: int | None = None,
+        **arguments: Any,
+    ) -> Instances:
+        """Cuts out the ``num_hops``-hop computation graph of each node in ``index``.
+
+        A node belongs to it if it reaches the explained node along at most ``num_hops`` directed edges; every
+        edge between two such nodes is kept, as :func:`torch_geometric.utils.k_hop_subgraph` does.
+
+        Args:
+            x: Features of the whole graph, shape ``[N, F]``.
+            edge_index: Edges of the whole graph, shape ``[2, E]``.
+            index: Ids of the nodes to explain.
+            num_hops: Number of message-passing layers of the model.
+            graph_index: The index of this graph, where it has been built already.
+            limit: Nodes of an instance at most, the most relevant ones; as many again may surround it.
+            **arguments: Further arguments of the model; those with one row a node or an edge are cut as well.
+        """
+        num_nodes = check_features(x)
+        if graph_index is None:
+            graph_index = GraphIndex.build(edge_index, num_nodes)
+        else:
+            graph_index.refuse_another(edge_index, num_nodes)
+        nodes = check_index(index, num_nodes, x.device)
+        if num_hops < 0:
+            raise InstanceError(f"'num_hops' must not be negative (got {num_hops}).")
+        count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
+        inner = reach(graph_index, start, num_hops, limit)
+        wider = surround(graph_index, inner, limit)
+        # Every edge that ends inside; those of the instances themselves begin there too.
+        outer, ends, edges = wider.reach, wider.edge_index, wider.edge_id
+
+        def assemble(cut: Reach, ends: Tensor, edges: Tensor, **fields: Any) -> Instances:
+            """Makes instances of the nodes of ``cut`` and of edges between them."""
+            owner, ids = cut.key // num_nodes, cut.key % num_nodes
+            rows = x[ids]
+            check_finite(rows, ids)
+            return cls._assemble(
+                "node",
+                node_counts=torch.bincount(owner, minlength=count),
+                node_id=ids,
+                center=find_sorted(cut.key, start)[0],
+                graph=torch.zeros(count, dtype=torch.long, device=x.device),
+                edge_counts=torch.bincount(owner[ends[1]], minlength=count),
+                edge_index=ends,
+                edge_id=edges,
+                x=rows,
+                **{**slice_arguments(arguments, num_nodes, graph_index.num_edges, ids, edges), **fields},
+            )
+
+        left_out = None
+        if outer.dropped.numel():
+            left_out = torch.bincount(outer.dropped // num_nodes, minlength=count)
+        if outer.key.numel() == inner.key.numel():
+            return assemble(inner, ends, edges, left_out=left_out)
+        around = assemble(outer, ends, edges, alone=False)
+        place = torch.full_like(outer.key, -1)
+        place[wider.inside] = torch.arange(inner.key.numel(), device=x.device)
+        own = torch.nonzero(place[ends[0]] >= 0).flatten()
+        return assemble(
+            inner, place[ends[:, own]], edges[own], surroundings=around, place_outside=wider.inside, left_out=left_out
+        )
+
+    @classmethod
+    def of_graphs(
+        cls, graphs: Sequence[Data], *, arguments: Sequence[str] = (), first: int = 0, **shared: Any
+    ) -> Instances:
+        """Takes whole graphs as instances.
+
+        Args:
+            graphs: Graphs with ``x`` and ``edge_index``.
+            arguments: Names of further attributes of each graph that the model takes, such as ``edge_attr``.
+            first: Number of the first graph; tells graphs apart that are passed in several calls.
+            **shared: Arguments that are handed to the model unchanged.
+        """
+        if len(graphs) == 0:
+            raise InstanceError("There is no graph to explain: 'graphs' is empty. Pass at least one.")
+        offset, xs, edges, node_counts, edge_counts = 0, [], [], [], []
+        for number, graph in enumerate(graphs):
+            if graph.x is None or graph.edge_index is None:
+                raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
+            num_nodes = check_features(graph.x, f"graph {number}")
+            check_finite(graph.x, where=f"graph {number}")
+            check_edges(graph.edge_index, num_nodes, f"graph {number}")
+            xs.append(graph.x)
+            edges.append(graph.edge_index + offset)
+            node_counts.append(num_nodes)
+            edge_counts.append(graph.edge_index.size(1))
+            offset += num_nodes
+        widths = sorted({x.size(1) for x in xs})
+        if len(widths) > 1:
+            raise InstanceError(
+                f"The graphs have features of different width ({', '.join(map(str, widths))}). "
+                "One model needs one width."
+            )
+        device = xs[0].device
+        nodes, sizes = torch.tensor(node_counts, device=device), torch.tensor(edge_counts, device=device)
+        node_arguments, edge_arguments = join_arguments(graphs, arguments, node_counts, edge_counts)
+        return cls._assemble(
+            "graph",
+            node_counts=nodes,
+            node_id=ranges(torch.zeros_like(nodes), nodes)[1],
+            center=torch.full_like(nodes, -1),
+            graph=torch.arange(first, first + len(graphs), device=device),
+            edge_counts=sizes,
+            edge_index=torch.cat(edges, dim=1),
+            edge_id=ranges(torch.zeros_like(sizes), sizes)[1],
+            x=torch.cat(xs),
+            node_arguments=node_arguments,
+            edge_arguments=edge_arguments,
+            shared_arguments=dict(shared),
+        )
+
+    @classmethod
+    def _assemble(
+        cls,
+        level: str,
+        *,
+        node_counts: Tensor,
+        edge_counts: Tensor,
+        edge_index: Tensor,
+        node_id: Tensor,
+        graph: Tensor,
+        alone: bool = True,
+        **fields: Any,
+    ) -> Instances:
+        total = node_id.numel()
+        # Only a model looks at surroundings, and a model asks for no neighbours.
+        source, target = edge_index[:, edge_index[0] != edge_index[1]] if alone else edge_index[:, :0]
+        both = unique(torch.cat([source * total + target, target * total + source]))
+        owner = segment_ids(node_counts, total)
+        return cls(
+            level=level,
+            ptr=pointers(node_counts),
+            node_id=node_id,
+            graph=graph,
+            edge_ptr=pointers(edge_counts),
+            edge_index=edge_index,
+            neighbor_ptr=pointers(torch.bincount(both // total, minlength=total)),
+            neighbor=both % total,
+            key=combine(graph[owner], node_id),
+            **fields,
+        )
+
+    def __len__(self) -> int:
+        return self.ptr.numel() - 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.x.device
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all instances together."""
+        return self.node_id.numel()
+
+    @cached_property
+    def node_counts(self) -> Tensor:
+        """Nodes of each instance, shape ``[I]``."""
+        return self.ptr.diff()
+
+    @cached_property
+    def edge_counts(self) -> Tensor:
+        """Edges of each instance, shape ``[I]``."""
+        return self.edge_ptr.diff()
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """Number of neighbours of each node, shape ``[n]``."""
+        return self.neighbor_ptr.diff()
+
+    @cached_property
+    def owner(self) -> Tensor:
+        """Instance of each node, shape ``[n]``."""
+        return segment_ids(self.node_counts, self.num_nodes)
+
+    @cached_property
+    def neighbor_row(self) -> Tensor:
+        """Node that each neighbour entry belongs to, shape ``[m]``."""
+        return segment_ids(self.degree, self.neighbor.numel())
+
+    @cached_property
+    def neighbor_key(self) -> Tensor:
+        """Number of each neighbour entry by its two ends, ascending, shape ``[m]``, to look pairs of nodes up in."""
+        return self.neighbor_row * self.num_nodes + self.neighbor
+
+    @cached_property
+    def own_key(self) -> Tensor:
+        """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
+        node = torch.where(self.center < 0, -1, self.node_id[self.center.clamp(min=0)])
+        return combine(self.graph, node, 1)
+
+    def neighbors_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Lists the neighbours of ``nodes``: position in ``nodes`` and the neighbour, per entry."""
+        owner, position = ranges(self.neighbor_ptr[nodes], self.degree[nodes])
+        return owner, self.neighbor[position]
+
+    def hops_from(self, start: Tensor) -> Tensor:
+        """Counts the steps from one node of each instance to all others.
+
+        Args:
+            start: Flat position of that node, shape ``[I]``; ``-1`` for none.
+
+        Returns:
+            Steps, shape ``[n]``; ``-1`` where there is no path.
+        """
+        hops = torch.full((self.num_nodes,), -1, device=self.device)
+        newest, steps = start[start >= 0], 0
+        while newest.numel():
+            hops[newest] = steps
+            steps += 1
+            _, reached = self.neighbors_of(newest)
+            newest = unique(reached[hops[reached] < 0])
+        return hops
+
+    def hops_to_center(self, limit: int) -> Tensor:
+        """Counts the steps from each node to the explained one, shape ``[n]``; ``limit`` if it takes more.
+
+        At graph level there is no explained node and every count is ``limit``.
+        """
+        hops = self.hops_from(self.center)
+        return torch.where(hops < 0, limit, hops.clamp(max=limit))
+
+    def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
+        """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.
+
+        Args:
+            instance: Instance of each query, shape ``[Q]``.
+            kept: Mask over the nodes of these, one instance behind the other.
+        """
+        assert self.surroundings is not None
+        assert self.place_outside is not None
+        outer = self.surroundings
+        counts = outer.node_counts[instance]
+        owner, node = ranges(self.ptr[instance], self.node_counts[instance])
+        first = pointers(counts)
+        mask = torch.ones(int(first[-1]), dtype=torch.bool, device=kept.device)
+        mask[self.place_outside[node] + (first[:-1] - outer.ptr[instance])[owner]] = kept
+        return mask
+
+    def select(self, index: Tensor) -> Instances:
+        """Takes the instances ``index``, in that order, as a batch of their own."""
+        node_counts, edge_counts = self.node_counts[index], self.edge_counts[index]
+        first = self.ptr[:-1][index]
+        _, nodes = ranges(first, node_counts)
+        edge_owner, edges = ranges(self.edge_ptr[:-1][index], edge_counts)
+        ptr = pointers(node_counts)
+        shift = ptr[:-1] - first
+        owner = segment_ids(node_counts, nodes.numel())
+        row, neighbor = self.neighbors_of(nodes)
+        center = self.center[index]
+        left_out = None if self.left_out is None or not self.left_out[index].any() else self.left_out[index]
+        outer, place = None, None
+        if self.surroundings is not None and self.place_outside is not None:
+            wider = self.surroundings.select(index)
+            if wider.num_nodes > nodes.numel():
+                outer = wider
+                place = self.place_outside[nodes] + (wider.ptr[:-1] - self.surroundings.ptr[:-1][index])[owner]
+        return replace(
+            self,
+            ptr=ptr,
+            node_id=self.node_id[nodes],
+            center=torch.where(center < 0, -1, center + shift),
+            graph=self.graph[index],
+            edge_ptr=pointers(edge_counts),
+            edge_index=self.edge_index[:, edges] + shift[edge_owner],
+            edge_id=self.edge_id[edges],
+            neighbor_ptr=pointers(self.degree[nodes]),
+            neighbor=neighbor + shift[owner[row]],
+            key=self.key[nodes],
+            x=self.x[nodes],
+            node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
+            edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
+            surroundings=outer,
+            place_outside=place,
+            left_out=left_out,
+        )
+
+    def to(self, device: torch.device | str) -> Instances:
+        """Moves every tensor to ``device``."""
+
+        def move(value: Any) -> Any:
+            if isinstance(value, Tensor | Instances):
+                return value.to(device)
+            return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+        return replace(self, **{name: move(value) for name, value in vars(self).items()})

@@ -1,0 +1,1 @@
+"""From a trained flow network to explanations."""

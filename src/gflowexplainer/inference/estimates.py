@@ -1,0 +1,166 @@
+"""Two readings of sampled subgraphs: what the policy says, and what the reward says of what it proposed.
+
+The first counts samples. The second weighs each sample by how much more the target wants it than the policy gave it,
+so that it tends to the target distribution of the instance itself, however far off the policy is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.measure import log_steps
+from gflowexplainer.flow.policy import log_outflow
+from gflowexplainer.flow.sampling import Rollouts
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, marginals, place_keys
+from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
+from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
+from gflowexplainer.rewards.base import Reward
+from gflowexplainer.settings import Settings
+
+WEIGHTINGS = ("policy", "reward")
+EXPLAINING = 100
+"""Names the random stream of samples that are read, apart from those of training."""
+_NEGLIGIBLE = 1e-9
+_ENTRIES_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A distribution over the ``U`` different subgraphs among some samples.
+
+    Attributes:
+        subgraphs: The different subgraphs.
+        probability: Probability of each within its instance, shape ``[U]``.
+        node: Probability of each node of the instances, shape ``[n]``.
+        neighbor: Probability of each neighbour entry (both ends inside), shape ``[m]``.
+        effective_size: Effective sample size of each instance, shape ``[I]``: the number of samples of equal weight
+            that would say as much; 0 without samples.
+    """
+
+    subgraphs: Subgraphs
+    probability: Tensor
+    node: Tensor
+    neighbor: Tensor
+    effective_size: Tensor
+
+
+def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Reading:
+    """Turns samples into probabilities of subgraphs, nodes and edges.
+
+    Args:
+        instances: The instances.
+        samples: ``B`` sampled subgraphs, repeats included.
+        log_weight: Log-weight of each sample, shape ``[B]``; all equal if not given, which is the policy's own answer.
+            For the reward's answer pass :func:`reward_weights`.
+    """
+    subgraphs, probability, effective = _tally(instances, samples, log_weight)
+    return Reading(subgraphs, probability, *marginals(instances, subgraphs, probability), effective)
+
+
+def _tally(instances: Instances, samples: Subgraphs, log_weight: Tensor | None) -> tuple[Subgraphs, Tensor, Tensor]:
+    """Lists the different samples and their probabilities, and gives the effective sample size of each instance."""
+    keys = place_keys(instances, samples)
+    _, first, group = first_of_each(keys)
+    weight = torch.zeros(keys.numel(), device=keys.device) if log_weight is None else log_weight
+    weight = weight.double()
+    weight = (weight - segment_logsumexp(weight, samples.instance, len(instances))[samples.instance]).exp()
+    square = segment_sum(weight.square(), samples.instance, len(instances))
+    effective = torch.where(square > 0, 1 / square.clamp(min=1e-300), 0.0)
+    return samples[first], segment_sum(weight, group, first.numel()), effective
+
+
+@torch.no_grad()
+def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
+    r"""Gives the policy's probability of every node ``[n]`` and neighbour entry ``[m]``, by what it might have done.
+
+    A node joins a rollout at most once, so the probability that it is inside at the end is the expected sum, over the
+    steps, of the probability that it joins at that step, and an edge is inside when the later of its ends has joined:
+
+    .. math:: P(u \in s) = \mathbb{E} \sum_t P_F(u \mid s_t), \qquad
+              P(uv \subseteq s) = \mathbb{E} \sum_t P_F(u \mid s_t) [v \in s_t] + P_F(v \mid s_t) [u \in s_t]
+
+    This has the expectation of counting ends and tells improbable nodes apart that no rollout took. It has less noise
+    than counting, but for nodes and edges that are nearly always inside: their sum varies about 1, also beyond it,
+    with when they joined.
+
+    Args:
+        rollouts: Rollouts of every instance that followed a policy, without exploration.
+    """
+    states, instances = rollouts.states, rollouts.states.instances
+    action, stop = _followed(rollouts)
+    count = torch.bincount(states.instance[rollouts.state[rollouts.last]], minlength=len(instances)).clamp(min=1)
+    share = torch.bincount(rollouts.state, minlength=len(states)) / count[states.instance].double()
+    joins = (action - log_outflow(states, action, stop)[states.frontier_state]).exp() * share[states.frontier_state]
+    node = torch.zeros(instances.num_nodes, dtype=torch.double, device=joins.device)
+    if states.rooted:
+        present = torch.unique(states.members[rollouts.state[rollouts.last], 0])
+        node[present] = 1.0
+    node.index_add_(0, states.frontier, joins)
+    edge = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=joins.device)
+    matter = torch.nonzero(joins > _NEGLIGIBLE).flatten()
+    keys, size = instances.neighbor_key, instances.num_nodes
+    for part in matter.split(_ENTRIES_AT_ONCE):
+        members = states.members[states.frontier_state[part]]
+        entry, slot = torch.nonzero(members >= 0, as_tuple=True)
+        position, found = find_sorted(keys, states.frontier[part][entry] * size + members[entry, slot])
+        edge.index_add_(0, position[found], joins[part][entry[found]])
+    # An edge has been counted from the end that joined later; now from both.
+    counted = torch.nonzero(edge).flatten()
+    back, _ = find_sorted(keys, instances.neighbor[counted] * size + instances.neighbor_row[counted])
+    return node, edge.index_add(0, back, edge[counted])
+
+
+@torch.no_grad()
+def importance_weights(
+    rollouts: Rollouts, log_reward: Tensor, *, measure: str = "uniform", parents: str = "dag"
+) -> Tensor:
+    r"""Gives each rollout the weight that turns the policy's samples into samples of the target.
+
+    .. math:: \log w(\tau) = \log R(s) + \log \mu(\tau) - \log P_F(\tau)
+
+    In expectation over rollouts, :math:`w` times anything of the last subgraph is its sum over all subgraphs,
+    weighed by reward and measure. The spread of :math:`\log w` is what the log-partition variance minimises.
+
+    Args:
+        rollouts: ``R`` rollouts that followed a policy, without exploration.
+        log_reward: Log-reward of the subgraph that each ended in, shape ``[R]``.
+        measure: What the steps of a rollout count; see :mod:`~gflowexplainer.flow.measure`.
+        parents: Parent rule of the uniform measure.
+
+    Returns:
+        Log-weights, shape ``[R]``.
+    """
+    action, stop = _followed(rollouts)
+    out, stop = log_outflow(rollouts.states, action, stop)[rollouts.state], stop[rollouts.state]
+    taken = action[rollouts.chosen.clamp(min=0)] if action.numel() else stop
+    forward = torch.where(rollouts.successor < 0, stop, taken) - out
+    along = segment_sum(log_steps(rollouts, measure, parents) - forward, rollouts.rollout, log_reward.numel())
+    return log_reward.double() + along
+
+
+def _followed(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
+    """Gives the log-flows that rollouts followed, in double precision."""
+    if rollouts.flows is None:
+        raise ConfigError("These rollouts followed no policy, so they have no probabilities.")
+    action, stop = rollouts.flows
+    return action.double(), stop.double()
+
+
+@torch.no_grad()
+def read_policy(rollouts: Rollouts) -> Reading:
+    """Gives the policy's own answer: subgraphs as often as they came, nodes and edges by :func:`expected_marginals`."""
+    subgraphs, probability, effective = _tally(rollouts.states.instances, rollouts.subgraphs, None)
+    return Reading(subgraphs, probability, *expected_marginals(rollouts), effective)
+
+
+@torch.no_grad()
+def reward_weights(rollouts: Rollouts, reward: Reward, settings: Settings) -> Tensor:
+    """Gives the :func:`importance_weights` of rollouts of a trained network under ``reward``, shape ``[R]``."""
+    states, (end, which) = rollouts.states, unique_groups(rollouts.state[rollouts.last])
+    log_reward = reward.log_reward(states.subgraphs[end], states.can_grow[end])[which]
+    return importance_weights(rollouts, log_reward, measure=settings.measure, parents=settings.parents)

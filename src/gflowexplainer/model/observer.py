@@ -1,0 +1,116 @@
+"""What a node-level model says everywhere in some instances, asked on no more of the graph than the answer depends on.
+
+The prediction at a node of an instance depends on nodes as far from it as it may be from the explained one, so all
+that instances of ``k`` hops need lies within ``2 k`` hops of their explained nodes, and one step more for degrees. That
+*field* is cut out for a whole batch at once and each of its nodes is computed once. Where it is most of the graph, the
+whole graph is asked instead, once for all batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.graphs.arguments import slice_arguments
+from gflowexplainer.graphs.index import GraphIndex, check_finite
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
+from gflowexplainer.model.predictor import Predictor, observe
+from gflowexplainer.ops.sorting import find_sorted
+
+WIDER = 200
+"""A field may have so many times the nodes that an instance may have."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the model says at ``n`` nodes.
+
+    Attributes:
+        output: What it returns there, shape ``[n, C]``.
+        embedding: Outputs of all its message-passing layers there, shape ``[n, H]``.
+    """
+
+    output: Tensor
+    embedding: Tensor
+
+    def __getitem__(self, index: Tensor) -> Observation:
+        return Observation(self.output[index], self.embedding[index])
+
+
+class Observer:
+    """Asks a model about nodes of one graph.
+
+    Args:
+        predictor: The model.
+        x: Features of the whole graph, shape ``[N, F]``; only rows that are needed are read.
+        edge_index: Its edges, shape ``[2, E]``; only read where the whole graph is asked.
+        arguments: Further arguments of the model.
+        index: The index of the graph.
+        limit: Bound on the nodes of an instance. A field beyond :data:`WIDER` times of it keeps what is most relevant
+            to the explained node, which then leaves an error at nodes far from it.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        x: Tensor,
+        edge_index: Tensor,
+        arguments: Mapping[str, Any],
+        index: GraphIndex,
+        limit: int | None = None,
+    ) -> None:
+        self.predictor, self.index = predictor, index
+        self.x, self.edge_index, self.arguments = x, edge_index, dict(arguments)
+        self.limit = None if limit is None else WIDER * limit
+        self.whole: Observation | None = None
+        """What the model says of the whole graph, once it has been asked."""
+
+    def at(self, instances: Instances) -> Observation:
+        """Observes the nodes of ``instances``, in their order."""
+        if self.whole is None:
+            nodes = instances.node_id
+            field = self._field(torch.unique(nodes[instances.center]), nodes)
+            if field is None and len(instances) > 1:
+                each = torch.arange(len(instances), device=nodes.device)
+                parts = [self.at(instances.select(one)) for one in each.split(1)]
+                return Observation(torch.cat([p.output for p in parts]), torch.cat([p.embedding for p in parts]))
+            if field is None:
+                field = self._field(nodes[instances.center], nodes, bounded=True)
+                assert field is not None
+            if 2 * field.key.numel() <= self.index.num_nodes or self._beyond_limit():
+                return self._ask(field)[find_sorted(field.key, nodes)[0]]
+            check_finite(self.x)
+            output, embedding = observe(self.predictor.model, self.x, self.edge_index, self.arguments)
+            self.whole = Observation(self.predictor.checked(output, self.index.num_nodes), embedding)
+        return self.whole[instances.node_id]
+
+    def _beyond_limit(self) -> bool:
+        return self.limit is not None and self.index.num_nodes > self.limit
+
+    def _field(self, centers: Tensor, nodes: Tensor, *, bounded: bool = False) -> Reach | None:
+        """Finds what the model needs to answer at ``nodes``; ``None`` if that is too much, unless it is ``bounded``."""
+        field = reach(self.index, centers, 2 * self.predictor.num_hops, self.limit)
+        if field.dropped.numel() == 0:
+            return field
+        if not bounded:
+            return None
+        missing = torch.unique(nodes[~find_sorted(field.key, nodes)[1]])
+        key, order = torch.cat([field.key, missing]).sort()
+        relevance = torch.cat([field.relevance, field.relevance.new_zeros(missing.numel())])[order]
+        return Reach(key, relevance, field.dropped)
+
+    def _ask(self, field: Reach) -> Observation:
+        """Asks the model on a part of the graph, at the nodes of ``field``."""
+        wider = surround(self.index, field, self.limit)
+        nodes, edges = wider.reach.key, wider.edge_id
+        rows = self.x[nodes]
+        check_finite(rows, nodes)
+        kinds = slice_arguments(self.arguments, self.index.num_nodes, self.index.num_edges, nodes, edges)
+        arguments = {name: value for kind in kinds.values() for name, value in kind.items()}
+        output, embedding = observe(self.predictor.model, rows, wider.edge_index, arguments)
+        return Observation(self.predictor.checked(output, nodes.numel()), embedding)[wider.inside]

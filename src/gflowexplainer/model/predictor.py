@@ -1,0 +1,329 @@
+"""Asks the user's model about many subgraphs at once: one disjoint union, one forward call.
+
+The model is only ever called forward, in evaluation mode and without gradients, so any PyG model works.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from gflowexplainer.errors import ConfigError, ModelError, one_of
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.evaluation_mode import borrowed
+from gflowexplainer.model.hops import count_hops
+from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
+from gflowexplainer.ops.sorting import first_of_each
+
+MODES = ("multiclass_classification", "binary_classification", "regression")
+RETURN_TYPES = ("raw", "probs", "log_probs")
+LEVELS = ("node", "graph")
+
+
+class Predictor:
+    """The explained model as a function from subgraphs to predictions.
+
+    Args:
+        model: The user's model, called as ``model(x, edge_index, **arguments)`` and, at graph level, with
+            ``batch`` where it takes one.
+        level: ``"node"`` or ``"graph"``.
+        mode: ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
+        return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
+        num_hops: Message-passing layers of the model; counted if not given.
+        memory_budget: Bytes that one disjoint union may take, roughly; larger work is done in several calls.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        level: str = "node",
+        mode: str = "multiclass_classification",
+        return_type: str = "raw",
+        num_hops: int | None = None,
+        memory_budget: int = 256 << 20,
+    ) -> None:
+        self.model = model
+        self.level = one_of("level", level, LEVELS)
+        self.mode = one_of("mode", mode, MODES)
+        self.return_type = one_of("return_type", return_type, RETURN_TYPES)
+        self.num_hops = count_hops(model) if num_hops is None else num_hops
+        if self.num_hops < 0:
+            raise ConfigError(f"'num_hops' must not be negative (got {self.num_hops}).")
+        if any(m.flow != "source_to_target" for m in model.modules() if isinstance(m, MessagePassing)):
+            raise ConfigError(
+                f"{type(model).__name__} passes messages with flow='target_to_source', which is not supported. "
+                "Build it with flow='source_to_target' and turn the edges round."
+            )
+        if memory_budget < 1:
+            raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
+        self.memory_budget = memory_budget
+        self.num_evaluations = 0
+        parameters = inspect.signature(model.forward).parameters
+        self.takes_batch = "batch" in parameters or any(
+            p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
+        )
+
+    def borrow(self) -> AbstractContextManager[nn.Module]:
+        """Puts the model into evaluation mode for a block and hands it back as it came."""
+        return borrowed(self.model)
+
+    def whole(self, instances: Instances) -> Tensor:
+        """Predicts on the instances as they are, shape ``[I, C]``."""
+        everything = torch.arange(len(instances), device=instances.device)
+        cost = self.cost(instances)
+        parts = []
+        for chunk in self.chunks(cost):
+            index = everything[chunk]
+            kept = torch.ones(int(instances.node_counts[index].sum()), dtype=torch.bool, device=instances.device)
+            parts.append(self.predict(instances, index, kept))
+        return torch.cat(parts)
+
+    def cost(self, instances: Instances) -> Tensor:
+        """Estimates the bytes that one query of each instance takes in a disjoint union, shape ``[I]``."""
+        instances = instances.surroundings or instances
+        width = 4 * (instances.x.size(1) + 64)
+        return instances.node_counts * width + instances.edge_counts * 4 * (64 + 16)
+
+    def chunks(self, cost: Tensor) -> Iterator[slice]:
+        """Cuts work of given cost in bytes ``[Q]`` into slices that fit the memory budget, one item at least."""
+        return slices(cost, self.memory_budget)
+
+    def predict(
+        self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced", *, alone: bool = False
+    ) -> Tensor:
+        """Predicts on ``Q`` subgraphs in one forward call.
+
+        Args:
+            instances: The instances.
+            instance: Instance of each query, shape ``[Q]``.
+            kept: The nodes that are kept, as a flat mask over the nodes of the queries' instances, one
+                instance behind the other, shape ``[sum of their node counts]``.
+            removal: ``"induced"``: the other nodes go. ``"isolate"``: they stay, without their edges.
+            alone: Whether the kept nodes are all there is. Otherwise what surrounds an instance in the user's graph
+                is still there: the other nodes of the instance are removed from the whole graph.
+
+        Returns:
+            Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
+        """
+        if self.model.training or torch.is_grad_enabled():
+            with self.borrow():
+                return self.predict(instances, instance, kept, removal, alone=alone)
+        if instances.surroundings is not None and not alone:
+            kept, instances = instances.widen(instance, kept), instances.surroundings
+        node_counts = instances.node_counts[instance]
+        owner, node = ranges(instances.ptr[instance], node_counts)
+        first = pointers(node_counts)[:-1]
+        edge_owner, edge = ranges(instances.edge_ptr[instance], instances.edge_counts[instance])
+        ends = instances.edge_index[:, edge] + (first - instances.ptr[instance])[edge_owner]
+        inside = kept[ends[0]] & kept[ends[1]]
+        edge, ends, edge_owner = edge[inside], ends[:, inside], edge_owner[inside]
+
+        if self.level == "graph":
+            present = self._remaining(kept, owner, first, instance.numel(), removal)
+            place = torch.cumsum(present, 0) - 1
+            return self.read(
+                self._forward(instances, node[present], place[ends], edge, owner[present], instance.numel())
+            )
+        center = first + instances.center[instance] - instances.ptr[instance]
+        present = self._receptive_field(center, ends, node.numel())
+        like = self._first_alike(instances, instance, node, owner, present & kept)
+        present &= (like == torch.arange(instance.numel(), device=like.device))[owner]
+        inside = present[ends[0]] & present[ends[1]]
+        place = torch.cumsum(present, 0) - 1
+        rows = self._forward(
+            instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
+        )
+        return self.read(rows[place[center[like]]])
+
+    @staticmethod
+    def _remaining(kept: Tensor, owner: Tensor, first: Tensor, num_graphs: int, removal: str) -> Tensor:
+        """Marks the nodes that stay in a graph, shape ``[sum of node counts]``."""
+        if removal == "isolate":
+            return torch.ones_like(kept)
+        # A graph that lost every node still needs one, or pooling would skip it: an isolated first node.
+        emptied = segment_sum(kept.long(), owner, num_graphs) == 0
+        present = kept.clone()
+        present[first[emptied]] = True
+        return present
+
+    def _first_alike(
+        self, instances: Instances, instance: Tensor, node: Tensor, owner: Tensor, present: Tensor
+    ) -> Tensor:
+        """Finds queries that come down to the same receptive field; names the first such query, shape ``[Q]``."""
+        keys = segment_sum(torch.where(present, instances.key[node], 0), owner, instance.numel())
+        keys += instances.own_key[instance]
+        _, first, group = first_of_each(keys)
+        return first[group]
+
+    def _receptive_field(self, center: Tensor, ends: Tensor, total: int) -> Tensor:
+        """Marks the nodes that the prediction at ``center`` can depend on, shape ``[total]``.
+
+        These reach the center in as many steps as there are layers; one step more is kept because degree
+        normalisation looks at the neighbours of the outermost nodes.
+        """
+        reached = torch.zeros(total, dtype=torch.bool, device=center.device)
+        reached[center] = True
+        source, target = ends
+        for _ in range(self.num_hops + 1):
+            reached[source[reached[target]]] = True
+        return reached
+
+    def _forward(
+        self,
+        instances: Instances,
+        node: Tensor,
+        edge_index: Tensor,
+        edge: Tensor,
+        owner: Tensor,
+        num_graphs: int,
+    ) -> Tensor:
+        """Calls the model on the disjoint union and checks what comes back."""
+        self.num_evaluations += num_graphs
+        arguments: dict[str, Any] = dict(instances.shared_arguments)
+        arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
+        arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
+        x = instances.x[node]
+        if self.level == "node":
+            return self.checked(self._call(x, edge_index, arguments), x.size(0))
+        if self.takes_batch:
+            return self.checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
+        return torch.cat(
+            [
+                self.checked(self._call(*part), 1)
+                for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
+            ]
+        )
+
+    def _one_by_one(
+        self,
+        instances: Instances,
+        x: Tensor,
+        edge_index: Tensor,
+        node: Tensor,
+        edge: Tensor,
+        owner: Tensor,
+        num_graphs: int,
+    ) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
+        """Takes a disjoint union apart again, for a graph model that takes no ``batch``."""
+        node_ptr = pointers(torch.bincount(owner, minlength=num_graphs)).tolist()
+        edge_ptr = pointers(torch.bincount(owner[edge_index[0]], minlength=num_graphs)).tolist()
+        for graph in range(num_graphs):
+            nodes = slice(node_ptr[graph], node_ptr[graph + 1])
+            edges = slice(edge_ptr[graph], edge_ptr[graph + 1])
+            arguments = dict(instances.shared_arguments)
+            arguments |= {name: value[node[nodes]] for name, value in instances.node_arguments.items()}
+            arguments |= {name: value[edge[edges]] for name, value in instances.edge_arguments.items()}
+            yield x[nodes], edge_index[:, edges] - node_ptr[graph], arguments
+
+    def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
+        try:
+            return self.model(x, edge_index, **arguments)
+        except Exception as error:
+            names = ", ".join(["x", "edge_index", *arguments])
+            raise ModelError(
+                f"{type(self.model).__name__} failed when called with ({names}) on a part of the graph: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def checked(self, output: Tensor, rows: int) -> Tensor:
+        """Refuses an output that has the wrong shape or is not finite."""
+        name = type(self.model).__name__
+        if not isinstance(output, Tensor):
+            raise ModelError(f"{name} must return a tensor (got {type(output).__name__}). Wrap it.")
+        if self.level == "graph" and rows == 1 and output.dim() < 2:
+            output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph
+        if output.dim() == 1:
+            output = output[:, None]
+        if output.dim() != 2 or output.size(0) != rows:
+            what = "node" if self.level == "node" else "graph"
+            raise ModelError(
+                f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
+                f"Is it really a {what}-level model?"
+            )
+        sound = torch.isfinite(output)
+        if self.return_type == "log_probs":
+            sound |= output.isneginf()
+        if not sound.all():
+            raise ModelError(f"{name} returned NaN or infinity. An explanation of that would mean nothing.")
+        self._refuse_other_return_type(output)
+        return output
+
+    def _refuse_other_return_type(self, output: Tensor) -> None:
+        """Notices raw scores that are passed off as (log-)probabilities."""
+        if self.mode == "regression" or self.return_type == "raw" or output.numel() == 0:
+            return
+        low, high = (0.0, 1.0) if self.return_type == "probs" else (-torch.inf, 0.0)
+        if float(output.min()) < low - 1e-4 or float(output.max()) > high + 1e-4:
+            raise ModelError(
+                f"{type(self.model).__name__} returned values from {float(output.min()):.3g} to "
+                f"{float(output.max()):.3g}, which are no {self.return_type}. Use return_type='raw'?"
+            )
+
+    def read(self, output: Tensor) -> Tensor:
+        """Turns what the model returns ``[Q, C]`` into probabilities, or values for regression."""
+        return read_output(output, self.mode, self.return_type)
+
+
+def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
+    """Turns what a model of PyG's ``mode`` and ``return_type`` returns ``[Q, C]`` into probabilities, or values."""
+    if mode == "regression":
+        return output
+    if mode == "binary_classification":
+        if output.size(1) != 1:
+            raise ModelError(
+                f"A binary classifier must return one column (got {output.size(1)}). "
+                "Use mode='multiclass_classification'."
+            )
+        positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[return_type]()
+        return torch.cat([1 - positive, positive], dim=1)
+    if output.size(1) == 1:
+        raise ModelError(
+            "A multiclass classifier must return at least two columns (got 1). "
+            "Use mode='binary_classification' or 'regression'."
+        )
+    if return_type == "raw":
+        return output.softmax(dim=1)
+    return output.exp() if return_type == "log_probs" else output
+
+
+def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:
+    """Reads the outputs of all message-passing layers at every node, shape ``[N, H]``."""
+    return observe(model, x, edge_index, arguments)[1]
+
+
+def observe(
+    model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None
+) -> tuple[Any, Tensor]:
+    """Calls the model once on a whole graph and looks on.
+
+    Returns:
+        What the model returned, unchecked, and the outputs of all its message-passing layers, shape ``[N, H]``.
+    """
+    seen: list[Tensor] = []
+
+    def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
+        if isinstance(output, tuple):
+            output = output[0]
+        if isinstance(output, Tensor) and output.dim() >= 2 and output.size(0) == x.size(0):
+            seen.append(output.detach().flatten(1))
+
+    handles = []
+    try:
+        handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
+        with borrowed(model):
+            answer = model(x, edge_index, **(arguments or {}))
+    except Exception as error:
+        raise ModelError(
+            f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        for handle in handles:
+            handle.remove()
+    return answer, torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)

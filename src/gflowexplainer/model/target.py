@@ -1,0 +1,105 @@
+"""What an explanation has to hold: the predicted class, a class of the user's choice, or a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import InstanceError
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.predictor import Predictor
+
+TINY = 1e-12
+"""Probabilities below this count as this, so that their logarithm stays finite."""
+_CERTAIN = 1e-6
+
+
+@dataclass(frozen=True)
+class Target:
+    """The prediction of ``I`` instances that subgraphs are held against.
+
+    Attributes:
+        prediction: Class probabilities on the whole instances ``[I, C]``, or values ``[I, 1]``.
+        label: Class to hold, shape ``[I]``; ``None`` for regression.
+        scale: For regression, the deviation that counts as one unit, shape ``[I]``.
+    """
+
+    prediction: Tensor
+    label: Tensor | None
+    scale: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        predictor: Predictor,
+        instances: Instances,
+        label: Tensor | None = None,
+        prediction: Tensor | None = None,
+    ) -> Target:
+        """Holds the class that the model predicts on the whole instances, unless ``label`` ``[I]`` is given.
+
+        The model is not asked again where its ``prediction`` ``[I, C]`` is known already. For regression, one unit of
+        deviation is how far the prediction moves when all else than the explained node is removed (at graph level: all
+        edges), so that rewards compare across instances.
+        """
+        with predictor.borrow():
+            prediction = predictor.whole(instances) if prediction is None else prediction
+            if predictor.mode == "regression":
+                bare = _bare_prediction(predictor, instances)
+                scale = (prediction - bare).abs().sum(dim=1).clamp(min=1e-6)
+                return cls(prediction if label is None else _values(label, prediction), None, scale)
+        num_classes = prediction.size(1)
+        if label is None:
+            label = prediction.argmax(dim=1)
+        else:
+            label = label.to(prediction.device).reshape(-1).long()
+            if label.numel() != len(instances):
+                raise InstanceError(f"There are {len(instances)} instances but {label.numel()} targets. Pass one each.")
+            wrong = label[(label < 0) | (label >= num_classes)]
+            if wrong.numel():
+                raise InstanceError(
+                    f"The target names class {int(wrong[0])}, but the model knows {num_classes} classes. "
+                    f"Pass classes in [0, {num_classes})."
+                )
+        return cls(prediction, label, prediction.new_ones(len(instances)))
+
+    def log_hold(self, prediction: Tensor, instance: Tensor) -> Tensor:
+        """Says how well predictions ``[Q, C]`` hold the target of their instances: a logarithm <= 0, shape ``[Q]``.
+
+        Classification: the log-probability of the class. Regression: a Gaussian in the deviation.
+        """
+        if self.label is None:
+            deviation = (prediction - self.prediction[instance]).abs().sum(dim=1) / self.scale[instance]
+            return -0.5 * deviation.square()
+        return prediction.gather(1, self.label[instance, None])[:, 0].clamp(min=TINY).log()
+
+    def log_odds(self, held: Tensor) -> Tensor:
+        """Turns how well the target is held, between 0 and 1, into log-odds, which do not saturate.
+
+        For regression, where nothing speaks against a value, into its logarithm.
+        """
+        if self.label is None:
+            return held.clamp(min=TINY).log()
+        return held.clamp(_CERTAIN, 1 - _CERTAIN).logit()
+
+
+def _values(label: Tensor, prediction: Tensor) -> Tensor:
+    """Brings the user's values into the shape of ``prediction``, or says what is wrong with them."""
+    if label.numel() != prediction.numel():
+        raise InstanceError(f"The model returned {prediction.numel()} values but there are {label.numel()} targets.")
+    if not torch.isfinite(label).all():
+        raise InstanceError("The targets hold NaN or infinity. Pass finite values.")
+    return label.reshape(prediction.shape).to(prediction)
+
+
+def _bare_prediction(predictor: Predictor, instances: Instances) -> Tensor:
+    kept = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
+    kept[instances.center[instances.center >= 0]] = True
+    index = torch.arange(len(instances), device=instances.device)
+    parts = []
+    for chunk in predictor.chunks(predictor.cost(instances)):
+        begin, end = int(instances.ptr[chunk.start]), int(instances.ptr[chunk.stop])
+        parts.append(predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate", alone=True))
+    return torch.cat(parts)

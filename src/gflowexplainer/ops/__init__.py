@@ -1,0 +1,1 @@
+"""Operations on flat tensors: segments, sorting, hashed random numbers, sparse rows."""

@@ -1,0 +1,242 @@
+"""The folder of a run: what was asked, with what, how training went, and what came out.
+
+===========================  ==========================================================================================
+``config.json``              The command, all its options and all settings.
+``environment.json``         Versions and the kind of device.
+``metrics.jsonl``            One line an update of the training.
+``explainer.safetensors``    The fitted explainer; ``checkpoint.safetensors`` beside it lets a fit go on.
+``explanations/``            One explanation a file.
+``cases/``                   What else is shown of each: ground truth, scores of other explainers, names. The graph that
+                             explanations of its nodes share is ``graph.safetensors`` and is stored once.
+``results.json, .md, .tex``  The results as data and as tables; ``tables.json`` holds the tables for the report.
+``report.html``              The report.
+===========================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.report.tables import Table, join
+from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.storage.files import read_json, slug, write_json, write_text
+from gflowexplainer.storage.provenance import command_line, environment
+from gflowexplainer.training.curves import METRICS
+
+if TYPE_CHECKING:
+    from gflowexplainer.report import Case, Report
+
+FORMAT = "gflowexplainer-run-1"
+CONFIG, ENVIRONMENT, RESULTS, TABLES, REPORT = (
+    "config.json",
+    "environment.json",
+    "results.json",
+    "tables.json",
+    "report.html",
+)
+EXPLANATIONS, CASES, GRAPH = "explanations", "cases", "graph.safetensors"
+KIND = "case"
+
+
+class Run:
+    """A run in its folder; made by :meth:`begin`, found again by :meth:`open`."""
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+        self.folder, self.config = folder, config
+        self._shared: dict[str, Tensor] | None = None
+
+    @classmethod
+    def begin(cls, folder: str | Path, kind: str, question: Mapping[str, Any], **more: Any) -> Run:
+        """Makes the folder, or takes up the run in it if it is of the same question.
+
+        Args:
+            folder: The folder.
+            kind: The command: ``"fit"``, ``"explain"``, ``"evaluate"`` or ``"demo"``.
+            question: Everything that decides the result, as plain values; a run with another one is refused.
+            **more: What else is worth keeping, such as the settings.
+        """
+        folder = Path(folder)
+        config: dict[str, Any] = {"format": FORMAT, "kind": kind, "command": command_line(), "question": dict(question)}
+        # As JSON gives it back: otherwise a tuple here would differ from the list there.
+        config = json.loads(json.dumps(config | more, default=str))
+        if (folder / CONFIG).is_file():
+            stored = read_json(folder / CONFIG)
+            _refuse_another(folder, stored, config)
+        write_json(folder / CONFIG, config)
+        write_json(folder / ENVIRONMENT, environment())
+        return cls(folder, config)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """Finds a run again."""
+        folder = Path(folder)
+        if not (folder / CONFIG).is_file():
+            what = "holds no run" if folder.is_dir() else "does not exist"
+            raise ConfigError(
+                f"'{folder}' {what}. Name the folder that fit, explain, evaluate or demo wrote (it has a {CONFIG})."
+            )
+        config = read_json(folder / CONFIG)
+        if not isinstance(config, dict) or config.get("format") != FORMAT:
+            raise CheckpointError(f"'{folder / CONFIG}' is not of a run of this version. Run the command again.")
+        return cls(folder, config)
+
+    @property
+    def name(self) -> str:
+        """What to call the run beside others."""
+        return self.folder.resolve().name
+
+    def store(self, case: Case) -> Path:
+        """Stores an explanation and what is shown with it; returns the explanation's file."""
+        file = f"{slug(case.name)}.safetensors"
+        slim = self._without_shared(case.explanation)
+        tensors = {f"other/{name}": scores for name, scores in case.others.items()}
+        if case.truth is not None:
+            tensors["truth"] = case.truth
+        plain = {name: getattr(case, name) for name in ("name", "labels", "smiles", "words", "classes", "note")}
+        write_checkpoint(self.folder / CASES / file, tensors, {"kind": KIND, "case": plain})
+        path = self.folder / EXPLANATIONS / file
+        slim.save(path)  # last: a case counts as stored when its explanation is there
+        return path
+
+    def has(self, name: str) -> bool:
+        """Whether the case ``name`` is stored."""
+        return (self.folder / EXPLANATIONS / f"{slug(name)}.safetensors").is_file()
+
+    def case(self, name: str) -> Case:
+        """Reads one stored case."""
+        return self._read(f"{slug(name)}.safetensors")
+
+    def cases(self) -> list[Case]:
+        """Reads all stored cases: nodes, then graphs, in the order of their names, numbers counted as numbers."""
+        files = sorted((self.folder / EXPLANATIONS).glob("*.safetensors"), key=lambda path: _natural(path.stem))
+        cases = [self._read(path.name) for path in files]
+        return sorted(cases, key=lambda case: case.explanation.explained_node is None)
+
+    def curves(self) -> list[dict[str, float]]:
+        """Reads the records of the training; empty where nothing was trained."""
+        path = self.folder / METRICS
+        if not path.is_file():
+            return []
+        records = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                records.append(json.loads(line))
+            except ValueError:  # the last line of a run that was killed
+                continue
+        return [record for record in records if isinstance(record, dict)]
+
+    def write_results(self, results: Any, tables: Sequence[Table], notes: Sequence[str] = ()) -> None:
+        """Writes the results as JSON, and the tables as JSON, Markdown and LaTeX."""
+        write_json(self.folder / RESULTS, results)
+        write_json(self.folder / TABLES, [vars(table) for table in tables])
+        command = str(self.config["command"])
+        write_text(self.folder / "results.md", f"`{command}`\n\n" + join(tables, "markdown", notes))
+        write_text(self.folder / "results.tex", join(tables, "latex", [command, *notes]))
+
+    def tables(self) -> list[Table]:
+        """Reads the tables of the results."""
+        if not (self.folder / TABLES).is_file():
+            return []
+        try:
+            return [
+                Table(entry["title"], tuple(entry["columns"]), tuple(tuple(row) for row in entry["rows"]))
+                for entry in read_json(self.folder / TABLES)
+            ]
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"'{self.folder / TABLES}' is damaged. Run the command again.") from error
+
+    def report(self, *, title: str | None = None, cases: Sequence[Case] | None = None) -> Report:
+        """Gathers everything that a report shows.
+
+        Args:
+            title: What to write above it.
+            cases: The explained instances; by default the stored ones.
+        """
+        from gflowexplainer.report import Report
+
+        environment = read_json(self.folder / ENVIRONMENT) if (self.folder / ENVIRONMENT).is_file() else {}
+        return Report(
+            title=str(self.config.get("title", f"GFlowExplainer: {self.config['kind']}")) if title is None else title,
+            cases=self.cases() if cases is None else list(cases),
+            curves=self.curves(),
+            settings=_flat(self.config.get("settings", {})) | _flat(self.config["question"]),
+            environment=_flat(environment),
+            tables=self.tables(),
+            command=str(self.config["command"]),
+        )
+
+    def _without_shared(self, explanation: SubgraphExplanation) -> SubgraphExplanation:
+        """Takes out what the explanations of nodes of one graph share, after storing it once."""
+        if explanation.explained_node is None:
+            return explanation
+        common = {
+            name: value
+            for name, value in explanation.items()
+            if isinstance(value, Tensor) and name not in ("node_mask", "edge_mask", "index")
+        }
+        shared = self._graph()
+        if shared is None:
+            shared = {name: value.detach().cpu().clone() for name, value in common.items()}
+            write_checkpoint(self.folder / CASES / GRAPH, shared, {"kind": "graph"})
+            self._shared = shared
+        slim = copy.copy(explanation)
+        for name, value in common.items():
+            if name in shared and shared[name].shape == value.shape and torch.equal(shared[name], value.cpu()):
+                del slim[name]
+        return slim
+
+    def _graph(self) -> dict[str, Tensor] | None:
+        if self._shared is None and (self.folder / CASES / GRAPH).is_file():
+            self._shared = read_checkpoint(self.folder / CASES / GRAPH)[0]
+        return self._shared
+
+    def _read(self, file: str) -> Case:
+        from gflowexplainer.report import Case
+
+        explanation = SubgraphExplanation.load(self.folder / EXPLANATIONS / file)
+        if explanation.explained_node is not None:
+            for name, value in (self._graph() or {}).items():
+                if name not in explanation:
+                    explanation[name] = value
+        tensors, meta = read_checkpoint(self.folder / CASES / file)
+        if meta.get("kind") != KIND:
+            raise CheckpointError(f"'{self.folder / CASES / file}' holds no case of a report.")
+        others = {name.removeprefix("other/"): value for name, value in tensors.items() if name.startswith("other/")}
+        return Case(explanation=explanation, truth=tensors.get("truth"), others=others, **meta["case"])
+
+
+def _refuse_another(folder: Path, stored: Any, config: dict[str, Any]) -> None:
+    way = "Choose another --out, or delete the folder."
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise ConfigError(f"'{folder / CONFIG}' is not of a run of this version. {way}")
+    if stored["kind"] != config["kind"]:
+        raise ConfigError(f"'{folder}' holds a run of '{stored['kind']}', not of '{config['kind']}'. {way}")
+    there, here = stored["question"], config["question"]
+    different = sorted(name for name in {*there, *here} if there.get(name) != here.get(name))
+    if different:
+        shown = ", ".join(f"{name}: {there.get(name)!r} there, {here.get(name)!r} here" for name in different[:3])
+        raise ConfigError(f"'{folder}' holds a run of another question ({shown[:300]}). {way}")
+
+
+def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    """Writes nested settings as one table; what is not set is left out."""
+    if not isinstance(values, Mapping):
+        return {prefix: values} if prefix and values is not None else {}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}.{name}" if prefix else str(name))
+    return found
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]

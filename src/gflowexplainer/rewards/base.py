@@ -1,0 +1,159 @@
+"""The shape of every reward: batched, cached, tempered, bounded in size."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, size_penalty, subgraph_keys
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
+from gflowexplainer.ops.segments import ranges, segment_sum
+from gflowexplainer.ops.sorting import first_of_each
+from gflowexplainer.rewards.cache import KeyedCache
+
+if TYPE_CHECKING:
+    from gflowexplainer.training.distributed import Ranks
+
+REMOVALS = ("induced", "isolate")
+
+
+class Reward(ABC):
+    r"""A positive function of subgraphs; the flow network samples in proportion to it.
+
+    What is sampled from is :math:`P(s) \propto R(s)^\beta`. Where ``relative`` is set, :math:`\beta` is
+    counted in units of each instance's own spread: it is divided by the standard deviation of
+    :math:`\log R` over random connected subgraphs of that instance (see :meth:`calibrate`).
+
+    Args:
+        predictor: The explained model.
+        instances: The instances; every subgraph passed later refers to these.
+        target: What is to be held; asked from the model if not given.
+        beta: Reward exponent.
+        relative: Whether ``beta`` is relative to the instance's spread of log-rewards.
+        min_nodes: Smaller subgraphs get a reward of practically zero
+            (:func:`~gflowexplainer.graphs.subgraphs.size_penalty`).
+        removal: What "without the rest" means: ``"induced"`` (nodes and edges go) or ``"isolate"`` (edges go,
+            nodes stay: right for mean pooling over a graph).
+        cache_size: Number of subgraphs whose reward is remembered.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        instances: Instances,
+        *,
+        target: Target | None = None,
+        beta: float = 1.0,
+        relative: bool = False,
+        min_nodes: int = 1,
+        removal: str = "induced",
+        cache_size: int = 4_000_000,
+    ) -> None:
+        if not beta > 0 or beta == float("inf"):
+            raise ConfigError(f"'beta' must be a positive number (got {beta}).")
+        if min_nodes < 1:
+            raise ConfigError(f"'min_nodes' must be at least 1 (got {min_nodes}).")
+        self.predictor = predictor
+        self.instances = instances
+        self.target = Target.of(predictor, instances) if target is None else target
+        self.beta = beta
+        self.relative = relative
+        self.min_nodes = min_nodes
+        self.removal = one_of("removal", removal, REMOVALS)
+        self.spread = torch.ones(len(instances), device=instances.device)
+        self.num_requests = 0
+        self._cache = KeyedCache(cache_size)
+
+    @abstractmethod
+    def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        """Computes the logarithm of the bare reward of subgraphs that differ from one another, shape ``[B]``."""
+
+    def log_score(self, subgraphs: Subgraphs) -> Tensor:
+        r"""Gives :math:`\log R(s)`, without exponent and size bound, from the cache where known, shape ``[B]``."""
+        self.num_requests += len(subgraphs)
+        keys = subgraph_keys(self.instances, subgraphs)
+        values, found = self._cache.find(keys)
+        if not found.all():
+            missing = torch.nonzero(~found).flatten()
+            new_keys, first, group = first_of_each(keys[missing])
+            with self.predictor.borrow():
+                scores = self._log_score(subgraphs[missing[first]])
+            self._cache.add(new_keys, scores)
+            values = values.to(scores)
+            values[missing] = scores[group]
+        return values
+
+    def log_reward(self, subgraphs: Subgraphs, can_grow: Tensor | None = None) -> Tensor:
+        r"""Gives :math:`\beta \log R(s)` with the lower size bound, shape ``[B]``.
+
+        Args:
+            subgraphs: ``B`` subgraphs.
+            can_grow: Whether each could become larger, shape ``[B]``; one that cannot is never too small.
+        """
+        value = self.temper(self.log_score(subgraphs), subgraphs.instance)
+        grows = torch.ones_like(subgraphs.instance, dtype=torch.bool) if can_grow is None else can_grow
+        return value + size_penalty(subgraphs.size, grows, self.min_nodes)
+
+    def temper(self, log_score: Tensor, instance: Tensor) -> Tensor:
+        """Applies the exponent of each row's instance to log-scores ``[B]`` or ``[B, V]``."""
+        exponent = self.beta / self.spread[instance]
+        return log_score * (exponent if log_score.dim() == 1 else exponent[:, None])
+
+    def calibrate(self, subgraphs: Subgraphs) -> None:
+        """Measures the spread of log-rewards of each instance on a sample of its subgraphs.
+
+        Does nothing unless the exponent is relative. An instance whose rewards do not differ keeps spread 1.
+        """
+        if not self.relative:
+            return
+        score, instance = self.log_score(subgraphs), subgraphs.instance
+        count = torch.bincount(instance, minlength=len(self.instances)).clamp(min=1)
+        mean = segment_sum(score, instance, len(self.instances)) / count
+        square = segment_sum((score - mean[instance]).square(), instance, len(self.instances)) / count
+        spread = square.sqrt()
+        self.spread = torch.where(spread > 1e-6, spread, 1.0)
+
+    def exchange(self, ranks: Ranks) -> None:
+        """Shares the scores that were asked for since the last exchange among processes: none is asked for twice."""
+        if ranks.size > 1:
+            self._cache.exchange(ranks.rows)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Gives spread and cached values, for a checkpoint: with them a resumed training sees the same numbers."""
+        return {"spread": self.spread} | self._cache.tensors("subgraph")
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Takes spread and cached values from a checkpoint."""
+        self.spread = tensors["spread"]
+        self._cache.load_tensors("subgraph", tensors)
+
+    def kept_mask(self, subgraphs: Subgraphs) -> Tensor:
+        """Marks the members as a flat mask over the nodes of each subgraph's instance."""
+        return kept_mask(self.instances, subgraphs)
+
+    def predict(self, subgraphs: Subgraphs, *, without: bool = False) -> Tensor:
+        """Predicts with only the subgraphs, or ``without`` them, shape ``[B, C]``."""
+        cost = self.predictor.cost(self.instances)[subgraphs.instance]
+        parts = []
+        with self.predictor.borrow():
+            for chunk in self.predictor.chunks(cost):
+                part = subgraphs[torch.arange(chunk.start, chunk.stop, device=cost.device)]
+                kept = self.kept_mask(part)
+                if without:
+                    kept = ~kept
+                    if self.predictor.level == "node":
+                        kept |= self._center_mask(part.instance)
+                parts.append(
+                    self.predictor.predict(self.instances, part.instance, kept, self.removal, alone=not without)
+                )
+        return torch.cat(parts)
+
+    def _center_mask(self, instance: Tensor) -> Tensor:
+        owner, node = ranges(self.instances.ptr[instance], self.instances.node_counts[instance])
+        return node == self.instances.center[instance][owner]

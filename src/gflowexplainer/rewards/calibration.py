@@ -1,0 +1,87 @@
+"""Random connected subgraphs of every instance, which rewards are measured on before anything is trained."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.flow.growth import grow_at_random
+from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
+from gflowexplainer.rewards.base import REMOVALS, Reward
+from gflowexplainer.rewards.consensus import Consensus, learn_consensus
+from gflowexplainer.settings import Settings
+
+# Names of random streams; those of training are others.
+CALIBRATING, MEASURING = 3, 5
+CALIBRATED = 16
+"""Rollouts of each instance that show how much its rewards differ."""
+_MEASURED, _WORK = (256, 1024), 20 << 30
+"""Rollouts that a consensus is learned from, about, over all instances: so many at least and at most, and in between as
+many as the model is asked about in so many bytes, one batch after the other."""
+
+
+def random_subgraphs(
+    instances: Instances, settings: Settings, rollouts: int, stream: int, *, ends: bool = False
+) -> Subgraphs:
+    """Grows so many ``rollouts`` of each instance at random and gives every state on their way, repeats included.
+
+    They grow from the explained node, or from anywhere in a graph. With ``ends``, only what they grew to is given.
+    """
+    every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
+    keys = rollout_keys(instances, every, settings.seed, stream)
+    start = instances.center[every] if instances.level == "node" else None
+    if ends:
+        return grow_at_random(instances, every, start, settings.max_nodes, keys)
+    grown = roll_out(instances, every, start, settings.max_nodes, grow_uniformly, keys, cuts=False)
+    visited = grown.state[grown.states.size[grown.state] > 0]
+    return grown.states.subgraphs[visited]
+
+
+def find_consensus(
+    predictor: Predictor, instances: Instances, settings: Settings, evidence: Tensor, target: Target
+) -> Consensus:
+    """Learns what holds predictions in general from random subgraphs of all instances.
+
+    Args:
+        predictor: The explained model.
+        instances: The instances.
+        settings: All settings.
+        evidence: Raw evidence of every node, shape ``[n, R]``.
+        target: What is held.
+    """
+    either = settings.removal == "auto" and instances.level == "graph"
+    chosen = "induced" if settings.removal == "auto" else settings.removal
+    return learn_consensus(
+        predictor,
+        instances,
+        evidence,
+        target,
+        random_subgraphs(instances, settings, _num_measured(predictor, instances, settings), MEASURING),
+        removals=REMOVALS if either else (chosen,),
+        # A graph's default class is held by nothing in it: only the other classes show what the model looks at.
+        pooling=math.inf if instances.level == "graph" else settings.pooling,
+        num_contexts=settings.num_contexts,
+        keep_probability=settings.keep_probability,
+        seed=settings.seed,
+    )
+
+
+def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> int:
+    """Says how many rollouts of each instance a consensus is learned from."""
+    each = float(predictor.cost(instances).double().mean()) * settings.max_nodes * settings.num_contexts
+    least, most = _MEASURED
+    total = min(max(int(_WORK / each), least), most)
+    return min(max(total // len(instances), 2), 32)
+
+
+def calibrate(reward: Reward, instances: Instances, settings: Settings) -> None:
+    """Lets a reward whose exponent is relative measure how much it differs in each instance."""
+    if reward.relative:
+        # Of full size: smaller ones differ by their size above all, and there are few of them.
+        reward.calibrate(random_subgraphs(instances, settings, CALIBRATED, CALIBRATING, ends=True))

@@ -1,0 +1,1 @@
+"""What is written to disk: checkpoints, atomic files, and the identities of what was stored."""

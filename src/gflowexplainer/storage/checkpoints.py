@@ -1,0 +1,63 @@
+"""Checkpoints: one safetensors file with JSON in its header, written atomically, read without pickle."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.storage.files import write_bytes
+
+FORMAT = "gflowexplainer-checkpoint-1"
+
+
+def write_checkpoint(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
+    """Stores tensors and JSON-able values in one file; an older checkpoint stays until the new one is whole."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"format": FORMAT, "meta": json.dumps(meta), "checksum": checksum(tensors)}
+    content = save(tensors, metadata=header)
+    try:
+        write_bytes(path, content)
+    except OSError as error:
+        raise CheckpointError(
+            f"The checkpoint '{path}' could not be written: {error.strerror or error}. "
+            "Free some space or choose another folder; what was there before is untouched."
+        ) from error
+
+
+def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Reads what :func:`write_checkpoint` stored."""
+    if not path.is_file():
+        raise CheckpointError(f"There is no checkpoint '{path}'.")
+    try:
+        with safe_open(str(path), framework="pt", device=str(device)) as file:
+            header = file.metadata() or {}
+            if header.get("format") != FORMAT:
+                raise CheckpointError(
+                    f"'{path}' is a safetensors file, but no checkpoint of GFlowExplainer "
+                    f"(its format is {header.get('format')!r}, expected {FORMAT!r})."
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if checksum(tensors) != header["checksum"]:
+            raise ValueError("its contents do not have the checksum they were written with")
+        return tensors, json.loads(header["meta"])
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise CheckpointError(
+            f"The checkpoint '{path}' is damaged and cannot be read ({error}). Delete it and train again."
+        ) from error
+
+
+def checksum(tensors: dict[str, Tensor]) -> str:
+    """Adds up the contents of tensors, whatever their order, to tell whether a bit has changed."""
+    total = 0
+    for name, tensor in sorted(tensors.items()):
+        content = tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        total = zlib.crc32(content, zlib.crc32(name.encode(), total))
+    return f"{total:08x}"

@@ -1,0 +1,83 @@
+"""Files that are there whole or not at all: bytes, text and strict JSON, written atomically."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+
+from gflowexplainer.errors import CheckpointError
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file so that it is there whole or not at all."""
+    write_file(path, lambda file: file.write(content))
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Writes a file piece by piece, by a function that is handed the open file: whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with temporary.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def slug(name: str) -> str:
+    """Makes a file name of any text."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-") or "case"
+
+
+def dumps(value: Any, **options: Any) -> str:
+    """Writes strict JSON: a number that is not finite becomes ``null``."""
+    return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, **options)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> Path:
+    """Writes JSON in place of ``path``; an interrupted write leaves the old file as it was."""
+    return write_text(path, dumps(value, indent=1) + "\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Writes a text in place of ``path``; an interrupted write leaves the old file as it was."""
+    path = Path(path)
+    try:
+        write_bytes(path, text.encode())
+    except OSError as error:
+        raise CheckpointError(
+            f"'{path}' could not be written: {error.strerror}. Choose a folder that can be written to."
+        ) from error
+    return path
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Reads a JSON file of this package."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"'{path}' cannot be read as JSON: {error}. Delete it and run again.") from error
+
+
+def _plain(value: Any) -> Any:
+    """Replaces what JSON does not know."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic | torch.Tensor):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

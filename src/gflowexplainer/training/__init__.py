@@ -1,0 +1,1 @@
+"""The loop around a sampler: updates, checkpoints, several processes."""

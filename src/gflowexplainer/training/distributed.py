@@ -1,0 +1,199 @@
+"""One training in several processes: who takes which instances, and how their sums come together.
+
+Every process holds all instances and the same weights. An update's instances are dealt out, so that each process grows
+and scores the subgraphs of its own; then gradients are added up and all take the same step. Random numbers belong to
+instances and not to processes, so the result is that of one process with the whole batch, up to rounding.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from gflowexplainer.errors import ClusterError, ConfigError
+from gflowexplainer.flow.sampling import Rollouts
+from gflowexplainer.storage.files import write_bytes
+
+WAIT = timedelta(minutes=10)
+"""How long a process waits for the others before it gives up. One that ends is noticed at once."""
+
+
+class Fabric(Protocol):
+    """What is needed of a ``lightning_fabric.Fabric`` that was launched."""
+
+    @property
+    def global_rank(self) -> int:
+        """Number of this process among all."""
+
+    @property
+    def world_size(self) -> int:
+        """Number of processes."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where this process computes."""
+
+
+class Ranks:
+    """The processes of a training, seen from one of them.
+
+    Args:
+        fabric: A Fabric that was launched; ``None`` for one process alone.
+    """
+
+    def __init__(self, fabric: Fabric | None = None) -> None:
+        self.rank = 0 if fabric is None else fabric.global_rank
+        self.size = 1 if fabric is None else fabric.world_size
+        self._device = torch.device("cpu") if fabric is None else fabric.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes files and speaks for all."""
+        return self.rank == 0
+
+    def mine(self, batch: Tensor) -> Tensor:
+        """Picks this process's share of a batch ``[B]``; together the shares are the batch."""
+        return batch[self.rank :: self.size]
+
+    def add(self, values: Tensor) -> Tensor:
+        """Adds a tensor of the same shape in all processes up; each gets the sum."""
+        if self.size > 1:
+            values = values.clone()
+            with self._others():
+                distributed.all_reduce(values)
+        return values
+
+    def weigh(self, *parts: tuple[Tensor, Tensor]) -> tuple[list[Tensor], list[float]]:
+        """Weighs means so that, added up over all processes, they make the mean over everything.
+
+        Args:
+            *parts: Means over what this process has, and the number of terms of each, all scalars.
+
+        Returns:
+            The weighed means, through which gradients flow, and the means over everything.
+        """
+        if self.size == 1:
+            return [mean for mean, _ in parts], torch.stack([mean.detach().double() for mean, _ in parts]).tolist()
+        means = torch.stack([mean.detach().double() for mean, _ in parts])
+        counts = torch.stack([count.double() for _, count in parts])
+        terms, sums = self.add(torch.stack([counts, counts * means]))
+        terms = terms.clamp(min=1)
+        shares = (counts / terms).to(parts[0][0].dtype)
+        return [mean * share for (mean, _), share in zip(parts, shares, strict=True)], (sums / terms).tolist()
+
+    def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Adds gradients up; a parameter that no process has a gradient of stays without."""
+        known = list(parameters)
+        if self.size == 1 or not known:
+            return
+        flat = [torch.zeros_like(p) if p.grad is None else p.grad for p in known]
+        has = torch.tensor([p.grad is not None for p in known], dtype=flat[0].dtype, device=flat[0].device)
+        total = self.add(torch.cat([has, *(grad.flatten() for grad in flat)]))
+        parts = total[len(known) :].split([grad.numel() for grad in flat])
+        for parameter, part, count in zip(known, parts, total.tolist(), strict=False):
+            parameter.grad = part.view_as(parameter).clone() if count else None
+
+    def rows(self, *columns: Tensor) -> tuple[Tensor, ...]:
+        """Puts columns of equal length ``[N, ...]`` from all processes below one another; lengths may differ."""
+        if self.size == 1:
+            return columns
+        columns = tuple(column.to(self._device) for column in columns)
+        own = torch.zeros(self.size, dtype=torch.long, device=self._device)
+        own[self.rank] = columns[0].size(0)
+        lengths = self.add(own).tolist()
+        return tuple(self._below(column, lengths) for column in columns) if max(lengths) else columns
+
+    def _below(self, column: Tensor, lengths: list[int]) -> Tensor:
+        padded = column.new_zeros((max(lengths), *column.shape[1:]))
+        padded[: column.size(0)] = column
+        every = [torch.empty_like(padded) for _ in lengths]
+        with self._others():
+            distributed.all_gather(every, padded)
+        return torch.cat([part[:count] for part, count in zip(every, lengths, strict=True)])
+
+    def copy(self, module: nn.Module) -> None:
+        """Gives all processes the first one's weights, bit by bit, should machines round differently."""
+        if self.size > 1:
+            with self._others():
+                for value in module.state_dict().values():
+                    distributed.broadcast(value, 0)
+
+    @contextmanager
+    def file(self, path: Path) -> Iterator[Path | None]:
+        """Gives all processes a file that the first one sees, also without a common disk; ``None`` if there is none."""
+        if self.size == 1:
+            yield path if path.exists() else None
+            return
+        content = path.read_bytes() if self.first and path.exists() else b""
+        own = torch.from_numpy(np.frombuffer(content, dtype=np.uint8).copy())
+        (every,) = self.rows(own.to(self._device))
+        if every.numel() == 0:
+            yield None
+        elif self.first:
+            yield path
+        else:
+            with tempfile.TemporaryDirectory(prefix="gflowexplainer-") as folder:
+                copy = Path(folder) / path.name
+                write_bytes(copy, every.cpu().numpy().tobytes())
+                yield copy
+
+    @contextmanager
+    def _others(self) -> Iterator[None]:
+        """Turns the loss of another process into an error that says what to do."""
+        try:
+            yield
+        except RuntimeError as error:
+            raise ClusterError(
+                f"Process {self.rank} of {self.size} waits in vain for the others: one of them has ended or cannot be "
+                f"reached ({str(error).strip().splitlines()[0][:200]}). What it said is above; the last checkpoint is "
+                "whole, and the same call goes on from it."
+            ) from error
+
+
+def num_terms(objective: str, rollouts: Rollouts) -> Tensor:
+    """Counts what an objective takes the mean over, as a scalar, so that means of parts make the mean of the whole."""
+    stops = rollouts.states.size[rollouts.state] > 0
+    if objective == "flow_matching":
+        return torch.tensor(stops.numel(), device=stops.device)
+    if objective == "raw_flow_matching":
+        return torch.tensor(rollouts.last.numel(), device=stops.device)
+    if objective == "detailed_balance":
+        return (stops & (rollouts.successor >= 0)).sum()
+    return stops.sum()
+
+
+def launch(*, device: str = "cpu", devices: int = 1, nodes: int = 1) -> Any:
+    """Joins the processes of this training that were started, by ``torchrun`` say, and gives their Fabric.
+
+    Args:
+        device: ``"cpu"`` or ``"cuda"``.
+        devices: Processes on each machine.
+        nodes: Machines.
+    """
+    try:
+        from lightning_fabric import Fabric
+        from lightning_fabric.strategies import DDPStrategy
+    except ImportError as error:
+        raise ConfigError(
+            "Several processes need lightning-fabric. Install it with: pip install 'gflowexplainer[distributed]'"
+        ) from error
+    started = int(os.environ.get("WORLD_SIZE", 1))
+    if started != devices * nodes:
+        raise ConfigError(
+            f"{devices * nodes} processes are to train ({devices} on each of {nodes} machines), but {started} were "
+            f"started. Use torchrun --nnodes {nodes} --nproc-per-node {devices}."
+        )
+    fabric = Fabric(accelerator=device, devices=devices, num_nodes=nodes, strategy=DDPStrategy(timeout=WAIT))
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    fabric.launch()
+    return fabric

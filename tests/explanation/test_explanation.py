@@ -1,0 +1,251 @@
+import copy
+import pickle
+import sys
+from xml.etree import ElementTree
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.explain import Explanation, ModelConfig
+
+from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.explanation.pictures import layout
+from gflowexplainer.explanation.ranked_subgraphs import Answer, RankedSubgraph
+from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
+
+QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
+
+
+@pytest.fixture
+def by_hand():
+    """A house of which {4, 0, 1} has probability 0.75 and {4, 0} 0.25; node 4 is explained."""
+    graph = house()
+    subgraphs = (
+        RankedSubgraph((4, 0, 1), 0.75, 0.9, (0.2, 0.8), (0.6, 0.4)),
+        RankedSubgraph((4, 0), 0.25, 0.5, (0.7, 0.3), (0.1, 0.9)),
+    )
+    certificate = Certificate(0.1, 0.2, 0.05, 12)
+    answer = Answer(subgraphs, 4, "policy", 16, 12.5, PendingCertificate(lambda: certificate))
+    node = torch.tensor([1.0, 0.75, 0, 0, 1.0])
+    source, target = graph.edge_index
+    inside = (node[source] > 0) & (node[target] > 0)
+    edge = torch.where(inside, torch.minimum(node[source], node[target]), 0.0)
+    return SubgraphExplanation.of(
+        answer, x=graph.x, edge_index=graph.edge_index, node_mask=node[:, None], edge_mask=edge
+    )
+
+
+@pytest.fixture(scope="module")
+def real():
+    graph = random_graph(12, 0.2, seed=3)
+    return GFlowExplainer(**QUICK).explain(NodeModel(), graph, 5)[0]
+
+
+def test_ranking(by_hand):
+    best, second = by_hand.subgraphs
+    assert by_hand.top(1) == [best]
+    assert by_hand.top(9) == [best, second]
+    assert (best.class_only, best.class_without) == (1, 0)
+    assert len(best) == 3
+    assert by_hand.effective_sample_size == 12.5
+    assert by_hand.explained_node == 4
+    assert by_hand.certificate.distance == 0.1
+    assert by_hand.validate()
+    with pytest.raises(AttributeError):
+        best.probability = 1.0
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.0, True, "two"])
+def test_wrong_k(by_hand, k):
+    with pytest.raises(ConfigError, match="'k'"):
+        by_hand.top(k)
+
+
+def test_to_networkx(by_hand):
+    graph = by_hand.to_networkx()
+    assert set(graph) == {0, 1, 4}
+    assert graph.nodes[1]["probability"] == 0.75
+    assert [node for node, explained in graph.nodes(data="explained") if explained] == [4]
+    assert graph.edges[0, 4]["probability"] == 1.0
+    assert graph.edges[0, 1]["probability"] == graph.edges[1, 4]["probability"] == 0.75
+    whole = by_hand.to_networkx(everything=True)
+    assert (whole.number_of_nodes(), whole.number_of_edges()) == (5, 6)
+    assert nx.is_connected(graph)
+
+
+def test_without_masks_the_subgraphs_say_the_same(by_hand):
+    bare = copy.copy(by_hand)
+    del bare.node_mask, bare.edge_mask
+    assert np.allclose(bare._node_values(), by_hand._node_values())
+    values = bare._edge_values(range(5))
+    assert values[0, 4] == 1.0
+    assert values[0, 1] == values[1, 4] == 0.75
+    assert values[1, 2] == 0
+
+
+def test_cutting_gives_a_plain_explanation(by_hand):
+    cut = by_hand.get_explanation_subgraph()
+    assert type(cut) is Explanation
+    assert cut.num_nodes == 3
+    assert cut.edge_index.size(1) == 6
+    assert by_hand.get_complement_subgraph().num_nodes == 2
+    assert cut.validate()
+
+
+def test_threshold_keeps_the_subgraphs(by_hand):
+    hard = by_hand.threshold("hard", 0.8)
+    assert hard.node_mask.flatten().tolist() == [1, 0, 0, 0, 1]
+    assert hard.subgraphs == by_hand.subgraphs
+    assert set(hard.to_networkx()) == {0, 4}
+
+
+def test_copies_and_devices(by_hand):
+    for other in (copy.copy(by_hand), copy.deepcopy(by_hand), by_hand.clone(), by_hand.to("cpu")):
+        assert other.subgraphs == by_hand.subgraphs
+        assert other.certificate == by_hand.certificate
+
+
+def test_pickled_without_certificate(real):
+    fresh = GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12, 0.2, seed=3), 5)[0]
+    other = pickle.loads(pickle.dumps(fresh))
+    assert other.subgraphs == fresh.subgraphs
+    assert "not been asked" in other.certificate.reason
+    assert pickle.loads(pickle.dumps(real)).subgraphs == real.subgraphs
+
+
+def test_save_and_load(by_hand, tmp_path):
+    by_hand._model_config = ModelConfig("multiclass_classification", "node", "raw")
+    by_hand._model_args = ["edge_attr"]
+    by_hand.edge_attr = torch.rand(12, 2)
+    by_hand.prediction = by_hand.target = torch.rand(5, 2)  # one piece of memory, as in a regression
+    by_hand.scale = 2.0
+    assert by_hand.certificate.distance == 0.1
+    by_hand.save(tmp_path / "folder" / "one.safetensors")
+    other = SubgraphExplanation.load(tmp_path / "folder" / "one.safetensors")
+    assert set(other.keys()) == set(by_hand.keys())
+    for name, value in by_hand.items():
+        assert torch.equal(other[name], value) if isinstance(value, torch.Tensor) else other[name] == value
+    assert other.subgraphs == by_hand.subgraphs
+    assert other.certificate == by_hand.certificate
+    assert (other._model_config, other._model_args) == (by_hand._model_config, by_hand._model_args)
+    assert other.validate()
+
+
+def test_a_certificate_that_was_asked_for_is_stored(real, tmp_path):
+    asked = real.certificate
+    real.save(tmp_path / "e.safetensors")
+    assert asked.reason is None
+    assert SubgraphExplanation.load(tmp_path / "e.safetensors").known_certificate == asked
+    assert pickle.loads(pickle.dumps(real)).known_certificate == asked
+
+
+def test_a_certificate_nobody_asked_for_is_not_stored(tmp_path):
+    explanation = GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12, 0.2, seed=3), 5)[0]
+    explanation.save(tmp_path / "e.safetensors")
+    other = SubgraphExplanation.load(tmp_path / "e.safetensors")
+    assert other.certificate.distance is None
+    assert "not been asked" in other.certificate.reason
+    assert other.subgraphs == explanation.subgraphs
+    assert explanation.certificate.distance is not None
+
+
+def test_what_cannot_be_stored_is_named(by_hand, tmp_path):
+    by_hand.words = ["a", "b"]
+    with pytest.raises(CheckpointError, match="'words'"):
+        by_hand.save(tmp_path / "e.safetensors")
+    with pytest.raises(CheckpointError, match="There is no"):
+        SubgraphExplanation.load(tmp_path / "e.safetensors")
+
+
+@pytest.mark.parametrize("name", ["picture.png", "picture.svg"])
+def test_draw(by_hand, real, tmp_path, name):
+    for explanation in (by_hand, real, by_hand.threshold("hard", 0.99), by_hand.threshold("topk", 1)):
+        explanation.draw(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_draw_on_given_axes(by_hand):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    _, ax = pyplot.subplots()
+    assert by_hand.draw(ax=ax) is ax
+    assert {text.get_text() for text in ax.texts} == {"0", "1", "2", "3", "4"}
+    by_hand.draw(max_nodes=3)
+    assert {text.get_text() for text in pyplot.gca().texts} == {"0", "1", "4"}
+    pyplot.close("all")
+    with pytest.raises(ConfigError, match="max_nodes"):
+        by_hand.draw("x.png", max_nodes=0)
+
+
+@pytest.mark.parametrize(("package", "use"), [("matplotlib", "draw"), ("networkx", "to_networkx")])
+def test_missing_extras(by_hand, monkeypatch, package, use):
+    for name in list(sys.modules):
+        if name.split(".")[0] == package:
+            monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigError, match=f"(?i)needs {package}"):
+        getattr(by_hand, use)()
+
+
+def test_html_is_well_formed_and_escaped(by_hand, real):
+    for explanation in (by_hand, real, GFlowExplainer(**QUICK).explain(GraphModel(), cycle(6))[0]):
+        html = explanation._repr_html_()
+        tree = ElementTree.fromstring(html)
+        assert len(tree.findall("./table/tbody/tr")) == min(5, len(explanation.subgraphs))
+        assert len(tree.findall("./svg/circle")) == explanation.num_nodes
+        assert "<script" not in html
+    hostile = Answer(by_hand.subgraphs, 4, "<script>alert(1)</script>", 1, 1.0, PendingCertificate(Certificate))
+    html = SubgraphExplanation.of(hostile, x=by_hand.x, edge_index=by_hand.edge_index)._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_an_empty_explanation_says_so():
+    empty = SubgraphExplanation()
+    assert "SubgraphExplanation" in empty._repr_html_()
+    for use in ("subgraphs", "certificate", "effective_sample_size"):
+        with pytest.raises(ConfigError, match="empty"):
+            getattr(empty, use)
+
+
+def test_an_explanation_without_its_graph_cannot_be_drawn(by_hand):
+    del by_hand.edge_index
+    assert "<table>" in by_hand._repr_html_()
+    with pytest.raises(ConfigError, match="edge_index"):
+        by_hand.to_networkx()
+
+
+def test_visualize_graph_of_pyg(real, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    real.visualize_graph(str(tmp_path / "pyg.png"), backend="networkx")
+    assert (tmp_path / "pyg.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("length", [4, 5, 6, 8])
+def test_a_cycle_on_a_tree_is_drawn_without_crossings(length):
+    cycle = [(i, (i + 1) % length) for i in range(length)]
+    edges = [
+        *cycle,
+        *((a + length - 1 if a else 0, b + length - 1) for a, b in [(0, 1), (1, 2), (1, 3), (2, 4), (3, 5)]),
+    ]
+    place = layout(length + 5, edges)
+
+    def side(a, b, c):
+        return np.sign(np.linalg.det(np.stack([place[b] - place[a], place[c] - place[a]])))
+
+    for a, b in edges:
+        for c, d in edges:
+            if len({a, b, c, d}) == 4:
+                assert not (side(a, b, c) != side(a, b, d) and side(c, d, a) != side(c, d, b)), (a, b, c, d)
+
+
+def test_layout_keeps_distances():
+    place = layout(4, [(0, 1), (1, 2), (2, 3)])
+    apart = np.linalg.norm(place[:, None] - place[None], axis=2)
+    assert np.allclose(apart, np.abs(np.subtract.outer(range(4), range(4))), atol=0.05)
+    assert layout(1, []).shape == (1, 2)
+    assert np.isfinite(layout(3, [])).all()

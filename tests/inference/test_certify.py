@@ -1,0 +1,108 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.inference.estimates import read_policy
+from gflowexplainer.testing import GraphModel, NodeModel, path, random_graph
+
+QUICK = {"max_nodes": 3, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 32}
+
+
+def target_by_hand(model, graph, node, sets, beta, measure):
+    """The target over given node sets, which count as ``measure`` says, with the paper's reward."""
+    whole = model(graph.x, graph.edge_index)[node].softmax(0)
+    rewards = []
+    for nodes in sets:
+        inside = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        inside[list(nodes)] = True
+        kept = graph.subgraph(inside)
+        place = sorted(nodes).index(node)
+        alone = model(kept.x, kept.edge_index)[place].softmax(0)
+        rewards.append(math.exp(beta * float((whole * alone.log()).sum())))
+    weights = [r * m for r, m in zip(rewards, measure, strict=True)]
+    return {frozenset(s): w / sum(weights) for s, w in zip(sets, weights, strict=True)}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("num_samples", [32, 3])
+@pytest.mark.parametrize(
+    ("measure", "counts"), [("uniform", [1, 1, 1, 1, 1]), ("growth", [1, 1 / 2, 1 / 2, 3 / 4, 1 / 4])]
+)
+def test_distances_against_a_path_worked_out_by_hand(num_samples, measure, counts):
+    graph, model = path(4), NodeModel(seed=4)
+    sets = [(1,), (0, 1), (1, 2), (0, 1, 2), (1, 2, 3)]
+    wanted = target_by_hand(model, graph, 1, sets, 2.0, counts)
+    quick = {**QUICK, "num_samples": num_samples, "measure": measure}
+    algorithm = GFlowExplainer(**quick, reward="prediction", beta=2.0, relative_beta=False, min_nodes=1)
+    explanation = algorithm.explain(model, graph, 1)[0]
+    shown = {frozenset(s.nodes): s.probability for s in explanation.subgraphs}
+    assert set(shown) <= set(wanted)
+    certificate = explanation.certificate
+    assert certificate.num_subgraphs == 5
+    by_hand = 0.5 * sum(abs(shown.get(s, 0.0) - p) for s, p in wanted.items())
+    assert certificate.shown_distance == pytest.approx(by_hand, abs=1e-4)
+    exact = [sum(p for s, p in wanted.items() if node in s) for node in range(4)]
+    off = max(abs(float(explanation.node_mask[node]) - exact[node]) for node in range(4))
+    assert certificate.node_error == pytest.approx(off, abs=1e-4)
+    assert "over all 5 connected subgraphs" in str(certificate)
+
+
+def test_the_error_is_that_of_the_mask_also_where_an_expected_probability_exceeds_one(monkeypatch):
+    def too_large(*arguments):
+        reading = read_policy(*arguments)
+        return replace(reading, node=4 * reading.node)
+
+    monkeypatch.setattr("gflowexplainer.inference.explain.read_policy", too_large)
+    explanation = GFlowExplainer(**QUICK).explain(NodeModel(seed=4), path(4), 1)[0]
+    assert float(explanation.node_mask.max()) == 1
+    assert 0 < explanation.certificate.node_error <= 1
+
+
+def test_many_samples_show_what_was_learned():
+    graph, model = random_graph(8, 0.2, seed=1), NodeModel(seed=4)
+    certificate = GFlowExplainer(**{**QUICK, "num_samples": 8000}).explain(model, graph, 1)[0].certificate
+    assert certificate.shown_distance == pytest.approx(certificate.distance, abs=0.03)
+
+
+def test_of_an_instance_in_the_middle_of_a_batch():
+    graphs, model = [random_graph(7, 0.2, seed=seed) for seed in range(4)], GraphModel()
+    algorithm = GFlowExplainer(**QUICK).fit(model, graphs[:2], progress=False)
+    alone = algorithm.explain(model, graphs[2])[0].certificate
+    among = algorithm.explain(model, graphs)[2].certificate
+    for name, value in alone.to_dict().items():
+        assert among.to_dict()[name] == (None if value is None else pytest.approx(value, abs=1e-4))
+
+
+def test_too_many_subgraphs():
+    graph, model = random_graph(12, 0.3, seed=1), NodeModel()
+    certificate = GFlowExplainer(**QUICK, certificate_limit=5).explain(model, graph, 1)[0].certificate
+    assert certificate.distance is None
+    assert "more than 5 connected subgraphs" in certificate.reason
+    assert str(certificate).startswith("not computed")
+
+
+def test_a_model_that_changed_is_noticed():
+    graph, model = random_graph(8, 0.2, seed=1), NodeModel()
+    explanation = GFlowExplainer(**QUICK).explain(model, graph, 1)[0]
+    with torch.no_grad():
+        next(model.parameters()).add_(1)
+    assert "after it was explained" in explanation.certificate.reason
+
+
+def test_computed_once_and_only_when_asked():
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return Certificate(0.5, 0.5, 0.5, 2)
+
+    pending = PendingCertificate(compute)
+    assert pending.known.distance is None
+    assert not calls
+    assert pending.get() is pending.get()
+    assert len(calls) == 1
+    assert pending.known.distance == 0.5

@@ -1,0 +1,116 @@
+import pytest
+import torch
+
+from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.explainer import GFlowExplainer
+from gflowexplainer.report import Case
+from gflowexplainer.report.run_folder import Run
+from gflowexplainer.report.tables import Table
+from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
+
+QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2}
+
+
+@pytest.fixture(scope="module")
+def explanations():
+    return GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(10), [2, 7], progress=False)
+
+
+def test_a_case_comes_back_whole(tmp_path, explanations):
+    run = Run.begin(tmp_path / "run", "explain", {"index": "2"})
+    edges = explanations[0].edge_index.size(1)
+    case = Case(
+        "node 2",
+        explanations[0],
+        truth=torch.arange(edges) % 2 == 0,
+        others={"peer": torch.rand(edges, generator=torch.Generator().manual_seed(0))},
+        labels=[f"n{i}" for i in range(10)],
+        classes=["a", "b", "c"],
+        note="look",
+    )
+    run.store(case)
+    (found,) = Run.open(tmp_path / "run").cases()
+    assert torch.equal(found.truth, case.truth)
+    assert torch.equal(found.others["peer"], case.others["peer"])
+    assert (found.name, list(found.labels), list(found.classes), found.note) == (
+        "node 2",
+        case.labels,
+        ["a", "b", "c"],
+        "look",
+    )
+    assert found.explanation.subgraphs == explanations[0].subgraphs
+    for name in explanations[0].keys():  # noqa: SIM118
+        assert torch.equal(found.explanation[name], explanations[0][name]), name
+    assert found.explanation.whole_prediction == explanations[0].whole_prediction
+    assert "x" in explanations[0]
+
+
+def test_the_graph_is_stored_once(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {})
+    sizes = []
+    for explanation in explanations:
+        run.store(Case(f"node {explanation.explained_node}", explanation))
+        sizes.append((tmp_path / "cases" / "graph.safetensors").stat().st_mtime_ns)
+    assert sizes[0] == sizes[1]
+    from gflowexplainer.storage.checkpoints import read_checkpoint
+
+    tensors, _ = read_checkpoint(tmp_path / "explanations" / "node-7.safetensors")
+    assert "x" not in tensors
+    assert "edge_index" not in tensors
+    found = {case.name: case.explanation for case in run.cases()}
+    assert torch.equal(found["node 7"].x, explanations[1].x)
+
+
+def test_graphs_of_their_own_stay_with_their_explanations(tmp_path):
+    graphs = [house(), cycle(6)]
+    run = Run.begin(tmp_path, "explain", {})
+    for number, explanation in enumerate(GFlowExplainer(**QUICK).explain(GraphModel(), graphs, progress=False)):
+        run.store(Case(f"graph {number}", explanation))
+    assert [case.explanation.x.size(0) for case in run.cases()] == [5, 6]
+    assert not (tmp_path / "cases" / "graph.safetensors").exists()
+
+
+def test_cases_stand_in_the_order_of_their_numbers(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {})
+    for number in (10, 9, 100):
+        run.store(Case(f"node {number}", explanations[0]))
+    assert [case.name for case in run.cases()] == ["node 9", "node 10", "node 100"]
+    assert run.has("node 9")
+    assert not run.has("node 8")
+
+
+def test_the_same_question_goes_on_and_another_is_refused(tmp_path):
+    Run.begin(tmp_path, "fit", {"index": (1, 2)})
+    Run.begin(tmp_path, "fit", {"index": (1, 2)})
+    with pytest.raises(ConfigError, match="another question"):
+        Run.begin(tmp_path, "fit", {"index": (1, 3)})
+    with pytest.raises(ConfigError, match="holds a run of 'fit', not of 'explain'"):
+        Run.begin(tmp_path, "explain", {"index": (1, 2)})
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(ConfigError, match="not of a run"):
+        Run.begin(tmp_path, "fit", {})
+    with pytest.raises(CheckpointError, match="not of a run"):
+        Run.open(tmp_path)
+
+
+def test_what_is_no_run(tmp_path):
+    with pytest.raises(ConfigError, match="does not exist"):
+        Run.open(tmp_path / "none")
+    with pytest.raises(ConfigError, match="holds no run"):
+        Run.open(tmp_path)
+
+
+def test_results_tables_and_curves(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {"index": "2", "target": None}, settings={"beta": 3})
+    table = Table("Title", ("a", "b"), (("x", "1"),))
+    run.write_results({"value": float("nan")}, [table], ["a note"])
+    assert '"value": null' in (tmp_path / "results.json").read_text()
+    assert "| x | 1 |" in (tmp_path / "results.md").read_text()
+    assert r"x & 1 \\" in (tmp_path / "results.tex").read_text()
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 0, "loss": 2.0}\n{"iteration": 1, "lo')
+    run.store(Case("node 2", explanations[0]))
+    report = Run.open(tmp_path).report()
+    assert list(report.tables) == [table]
+    assert list(report.curves) == [{"iteration": 0, "loss": 2.0}]
+    assert report.settings == {"beta": 3, "index": "2"}
+    assert "versions.torch" in report.environment

@@ -1,0 +1,203 @@
+"""Checkpoints: whole or not at all, and never a foreign or damaged one."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.storage.checkpoints import FORMAT, read_checkpoint, write_checkpoint
+from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.identity import model_fingerprint
+from gflowexplainer.testing import NodeModel
+
+TENSORS = {
+    "weight": torch.tensor([[1.5, -2.0]]),
+    "keys": torch.tensor([2**62, -1]),
+    "flags": torch.tensor([True, False]),
+    "number": torch.tensor(3.25, dtype=torch.double),
+    "nothing": torch.empty(0, 4),
+}
+META = {"iteration": 7, "settings": {"beta": 20.0, "reward": "context"}, "names": ["ä", "b"], "none": None}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "checkpoint.safetensors"
+    write_checkpoint(path, TENSORS, META)
+    return path
+
+
+def assert_equal(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+    assert ours.keys() == theirs.keys()
+    for name, tensor in theirs.items():
+        torch.testing.assert_close(ours[name], tensor, rtol=0, atol=0)
+
+
+def test_what_is_written_is_read(file: Path) -> None:
+    tensors, meta = read_checkpoint(file)
+    assert_equal(tensors, TENSORS)
+    assert meta == META
+
+
+def test_folders_are_made_and_odd_tensors_kept(tmp_path: Path) -> None:
+    weight = nn.Parameter(torch.arange(6.0).view(2, 3))
+    path = tmp_path / "a" / "b" / "c.safetensors"
+    write_checkpoint(path, {"turned": weight.t(), "part": weight[:, 1]}, {})
+    assert_equal(read_checkpoint(path)[0], {"turned": weight.detach().t(), "part": torch.tensor([1.0, 4.0])})
+
+
+def test_newer_checkpoint_takes_the_place(file: Path) -> None:
+    write_checkpoint(file, {"weight": torch.zeros(1)}, {"iteration": 8})
+    assert read_checkpoint(file)[1] == {"iteration": 8}
+    assert list(file.parent.iterdir()) == [file]
+
+
+def fail(code: int) -> Any:
+    def raise_it(*_: Any, **__: Any) -> NoReturn:
+        raise OSError(code, os.strerror(code))
+
+    return raise_it
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EIO])
+def test_failed_write_leaves_the_older_file(file: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail(code))
+        with pytest.raises(CheckpointError, match=os.strerror(code)) as caught:
+            write_checkpoint(file, {"weight": torch.zeros(1)}, {})
+    assert str(file) in str(caught.value)
+    assert "Free some space or choose another folder" in str(caught.value)
+    assert list(file.parent.iterdir()) == [file]
+    assert_equal(read_checkpoint(file)[0], TENSORS)
+
+
+def test_failed_first_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", fail(errno.ENOSPC))
+    with pytest.raises(CheckpointError, match="No space left"):
+        write_checkpoint(tmp_path / "new.safetensors", TENSORS, META)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_while_writing_leaves_the_older_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: int) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_checkpoint(file, {}, {})
+    assert list(file.parent.iterdir()) == [file]
+    assert_equal(read_checkpoint(file)[0], TENSORS)
+
+
+def test_file_where_a_folder_should_be(file: Path) -> None:
+    with pytest.raises(CheckpointError, match="could not be written"):
+        write_checkpoint(file / "inside.safetensors", TENSORS, META)
+
+
+def test_bytes_are_written_whole(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "file", b"some bytes")
+    assert (tmp_path / "file").read_bytes() == b"some bytes"
+
+
+def test_new_files_have_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").write_bytes(b"")
+    write_bytes(tmp_path / "ours", b"")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
+def test_truncated_file(file: Path, share: float) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(CheckpointError, match="is damaged and cannot be read") as caught:
+        read_checkpoint(file)
+    assert "Delete it and train again" in str(caught.value)
+    assert file.name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a checkpoint at all", b"\x00" * 100, b"\xff" * 100, b"\x08" + b"\x00" * 7 + b"{}      "]
+)
+def test_file_that_is_no_safetensors(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    with pytest.raises(CheckpointError):
+        read_checkpoint(file)
+
+
+def test_every_changed_byte_of_the_header_is_read_or_answered(file: Path) -> None:
+    content = file.read_bytes()
+    length = 8 + int.from_bytes(content[:8], "little")
+    for place in range(length):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 0x15]) + content[place + 1 :])
+        try:
+            read_checkpoint(file)
+        except CheckpointError:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("metadata", "named"),
+    [
+        (None, "its format is None"),
+        ({"format": "pt"}, "its format is 'pt'"),
+        ({"format": "gflowexplainer-checkpoint-0"}, "its format is 'gflowexplainer-checkpoint-0'"),
+    ],
+)
+def test_foreign_safetensors_file(tmp_path: Path, metadata: dict[str, str] | None, named: str) -> None:
+    path = tmp_path / "foreign.safetensors"
+    save_file({"weight": torch.zeros(2)}, str(path), metadata=metadata)
+    with pytest.raises(CheckpointError, match=named) as caught:
+        read_checkpoint(path)
+    assert "no checkpoint of GFlowExplainer" in str(caught.value)
+    assert FORMAT in str(caught.value)
+
+
+def test_header_without_meta(tmp_path: Path) -> None:
+    path = tmp_path / "half.safetensors"
+    save_file({"weight": torch.zeros(2)}, str(path), metadata={"format": FORMAT})
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["missing.safetensors", "."])
+def test_missing_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CheckpointError, match="There is no checkpoint"):
+        read_checkpoint(tmp_path / name)
+
+
+def test_fingerprint_is_the_same_for_the_same_model() -> None:
+    assert model_fingerprint(NodeModel(seed=1)) == model_fingerprint(NodeModel(seed=1))
+    assert len(model_fingerprint(nn.Identity())) == 16
+
+
+def test_fingerprint_sees_weights_buffers_names_shapes_and_types() -> None:
+    class Other(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.second = nn.BatchNorm1d(2)
+
+    def batch_norm() -> nn.Sequential:
+        return nn.Sequential(nn.BatchNorm1d(2))
+
+    changed_weight, changed_buffer = batch_norm(), batch_norm()
+    with torch.no_grad():
+        changed_weight[0].weight[1] += 1e-6
+        changed_buffer[0].running_mean[0] = 1e-6
+    models = [batch_norm(), changed_weight, changed_buffer, batch_norm().double(), Other(), nn.BatchNorm1d(1)]
+    assert len({model_fingerprint(model) for model in models}) == len(models)
+
+
+def test_fingerprint_takes_tensors_of_every_kind() -> None:
+    model = nn.Module()
+    for number, tensor in enumerate(TENSORS.values()):
+        model.register_buffer(f"buffer_{number}", tensor)
+    model.register_buffer("coarse", torch.ones(2, dtype=torch.bfloat16))
+    model.register_buffer("turned", torch.arange(6.0).view(2, 3).t())
+    assert len(model_fingerprint(model)) == 16

@@ -1,0 +1,99 @@
+import os
+import signal
+import threading
+
+import pytest
+
+from gflowexplainer.training.interrupts import interrupts_wait
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
+
+
+def ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
+    before, done = signal.getsignal(signal.SIGINT), []
+
+    def work() -> None:
+        with interrupts_wait():
+            ctrl_c()
+            done.append("the rest")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["the rest"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_interrupt_does_not_wait() -> None:
+    before, done = signal.getsignal(signal.SIGINT), []
+
+    def work() -> None:
+        with interrupts_wait():
+            ctrl_c()
+            done.append("first")
+            ctrl_c()
+            done.append("second")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["first"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_blocks_inside_one_another_wait_for_the_outer_one() -> None:
+    done = []
+
+    def work() -> None:
+        with interrupts_wait():
+            with interrupts_wait():
+                ctrl_c()
+                done.append("inner")
+            done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["inner", "outer"]
+
+
+def test_a_handler_of_the_users_own_is_called_once_and_stays() -> None:
+    before, calls = signal.getsignal(signal.SIGINT), []
+
+    def own(number: int, _frame: object) -> None:
+        calls.append(number)
+
+    signal.signal(signal.SIGINT, own)
+    try:
+        with interrupts_wait():
+            ctrl_c()
+            assert calls == []
+        assert calls == [signal.SIGINT]
+        assert signal.getsignal(signal.SIGINT) is own
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with interrupts_wait():
+            ctrl_c()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_an_error_inside_is_not_swallowed_and_the_handler_comes_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ValueError, match="inside"), interrupts_wait():
+        raise ValueError("inside")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_another_thread_leaves_the_handler_alone() -> None:
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def work() -> None:
+        with interrupts_wait():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]

@@ -1,0 +1,474 @@
+import json
+import os
+import signal
+
+import networkx as nx
+import pytest
+import torch
+
+from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
+from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
+from gflowexplainer.flow.measure import log_growth
+from gflowexplainer.flow.objectives import OBJECTIVES
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.predictor import Predictor, embeddings
+from gflowexplainer.rewards.calibration import CALIBRATED, CALIBRATING, random_subgraphs
+from gflowexplainer.rewards.consensus import learn_consensus
+from gflowexplainer.settings import Settings
+from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.trainer import CHECKPOINT, Trainer
+
+CONTEXT = {"reward": "context", "relative_beta": False, "min_nodes": 1}
+REWARDS = [{}, CONTEXT]
+
+
+def node_trainer(index=(0, 3, 5), model=None, weights=None, fabric=None, **settings):
+    graph = random_graph(12, 0.15, seed=1)
+    model = NodeModel(seed=1) if model is None else model
+    instances = Instances.around_nodes(graph.x, graph.edge_index, list(index), 2)
+    embedding = embeddings(model, graph.x, graph.edge_index)[instances.node_id]
+    with torch.no_grad():
+        evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
+    small = {"max_nodes": 4, "epochs": 6, "rollouts": 4, "beta": 4.0, "num_contexts": 6, "hidden": 16}
+    chosen = Settings(**{**small, **settings})
+    more = {"embedding": embedding, "evidence": evidence, "weights": weights, "fabric": fabric}
+    return Trainer(Predictor(model), instances, chosen, **more)
+
+
+def graph_trainer(weights=None, fabric=None, **settings):
+    graphs = [random_graph(8, 0.15, seed=seed) for seed in range(5)]
+    model = GraphModel()
+    instances = Instances.of_graphs(graphs)
+    embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
+    small = {"max_nodes": 3, "epochs": 4, "rollouts": 4, "beta": 4.0, "num_contexts": 4, "hidden": 16, "batch_size": 2}
+    predictor = Predictor(model, level="graph")
+    more = {"embedding": embedding, "weights": weights, "fabric": fabric}
+    return Trainer(predictor, instances, Settings(**{**small, **settings}), **more)
+
+
+def distance(trainer):
+    instances = trainer.instances
+    start = None if instances.level == "graph" else instances.center
+    enumeration = enumerate_subgraphs(instances, torch.arange(len(instances)), start, trainer.settings.max_nodes)
+    states = enumeration.states
+    rewarded = torch.nonzero(states.size > 0).flatten()
+    reward = torch.zeros(len(states), dtype=torch.double)
+    reward[rewarded] = trainer.reward.log_reward(states.subgraphs[rewarded], states.can_grow[rewarded]).double()
+    if trainer.settings.measure == "growth":
+        reward += log_growth(states, enumeration.child, enumeration.level_ptr)
+    target = enumeration.normalize(reward)
+    policy = trainer.network.policy
+    reached = terminal_distribution(enumeration, policy, policy.encode(instances, trainer.inputs.features))
+    return float(total_variation(enumeration, reached, target).mean())
+
+
+def learned(trainer):
+    return torch.cat([value.flatten().double() for value in trainer.network.state_dict().values()])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_objective_trains_on_nodes(objective):
+    trainer = node_trainer(objective=objective, measure="uniform")
+    before = learned(trainer)
+    trainer.run(progress=False)
+    assert trainer.iteration == trainer.num_iterations
+    assert torch.isfinite(learned(trainer)).all()
+    assert not torch.equal(before, learned(trainer))
+
+
+@pytest.mark.parametrize("objective", ["flow_matching", "log_partition_variance", "trajectory_balance"])
+def test_explanations_of_graphs_may_start_anywhere(objective):
+    trainer = graph_trainer(objective=objective, measure="uniform")
+    trainer.run(progress=False)
+    assert trainer.iteration == 4 * 3
+    every = torch.arange(5)
+    first = trainer.network.sample(trainer.inputs, every.repeat_interleave(20), 0).subgraphs.members[:, 0]
+    assert torch.unique(first).numel() > 5
+
+
+@pytest.mark.parametrize("objective", ["detailed_balance", "subtrajectory_balance"])
+def test_objectives_that_need_a_start_say_so(objective):
+    with pytest.raises(ConfigError, match="log_partition_variance"):
+        graph_trainer(objective=objective)
+
+
+def test_a_locator_is_trained_in_turn():
+    trainer = graph_trainer(start="locator", objective="detailed_balance")
+    before = trainer.network.locator.mlp[0].weight.clone()
+    records = []
+    trainer.run(progress=False, callback=lambda _, record: records.append(dict(record)))
+    assert sum("locator_loss" in record for record in records) == 4
+    assert not torch.equal(before, trainer.network.locator.mlp[0].weight)
+    starts = trainer.network.starts(trainer.inputs, torch.arange(5))
+    assert torch.equal(trainer.instances.owner[starts], torch.arange(5))
+
+
+def test_the_papers_preset_trains():
+    settings = Settings.preset("paper", epochs=2, max_nodes=5).to_dict()
+    node_trainer(**settings).run(progress=False)
+    graph_trainer(**settings).run(progress=False)
+
+
+ONE = {"index": [5], "node_identities": True, "hidden": 64, "epochs": 200, "rollouts": 32, "final_rate": 0.01}
+SHARP = {**CONTEXT, "beta": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("objective", "measure", "reward"),
+    [
+        ("flow_matching", "uniform", {**SHARP, "epochs": 250, "max_updates": 0}),
+        ("detailed_balance", "growth", SHARP),
+        ("log_partition_variance", "uniform", SHARP),
+        ("log_partition_variance", "growth", {"beta": 3.0}),
+    ],
+)
+def test_one_instance_is_learned_to_its_exact_distribution(objective, measure, reward):
+    trainer = node_trainer(**{"objective": objective, "measure": measure, **ONE, **reward})
+    untrained = distance(trainer)
+    trainer.run(progress=False)
+    assert distance(trainer) < 0.03
+    assert untrained > 0.2
+
+
+@pytest.mark.parametrize("parents", ["sequence", "graph"])
+def test_other_parent_rules_learn_another_distribution(parents):
+    trainer = node_trainer(parents=parents, objective="flow_matching", measure="uniform", **ONE, **SHARP)
+    trainer.run(progress=False)
+    assert distance(trainer) > 0.08
+
+
+@pytest.mark.parametrize("reward", [{"beta": 3.0}, {**CONTEXT, "objective": "flow_matching", "measure": "uniform"}])
+def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward):
+    many = {"node_identities": True, "hidden": 64, "epochs": 150, "rollouts": 32, "batch_size": 8, "final_rate": 0.01}
+    trainer = graph_trainer(**many, **reward)
+    trainer.run(progress=False)
+    assert distance(trainer) < 0.05
+
+
+@pytest.mark.parametrize("reward", ["consensus", "context"])
+def test_relative_beta_gives_log_rewards_of_known_spread(reward):
+    trainer = node_trainer(reward=reward, relative_beta=True, beta=2.0)
+    grown = random_subgraphs(trainer.instances, trainer.settings, CALIBRATED, CALIBRATING, ends=True)
+    value = trainer.reward.log_reward(grown, torch.zeros(len(grown), dtype=torch.bool)).double()
+    for number in range(3):
+        mine = value[grown.instance == number]
+        assert mine.numel() == CALIBRATED
+        assert float(mine.std(correction=0)) == pytest.approx(2.0, rel=1e-4)
+    # Without it the spread is that of the bare reward, which is another one.
+    bare = node_trainer(reward=reward, relative_beta=False, beta=2.0).reward
+    assert torch.equal(bare.spread, torch.ones(3))
+    for number in range(3):
+        mine = bare.log_score(grown)[grown.instance == number].double()
+        assert float(mine.std(correction=0)) != pytest.approx(1.0, rel=0.05)
+
+
+def test_several_descents_go_down_on_the_same_rollouts():
+    twice, once = node_trainer(descents=2), node_trainer()
+    record = twice.step()
+    policy, batch = once.network.policy, torch.arange(3)
+    rollouts = once.network.sample(once.inputs, batch.repeat_interleave(4), 0, 0, explore=True)
+    losses = []
+    for _ in range(2):
+        loss = once.loss(rollouts, policy.encode(once.instances, once.inputs.features))
+        losses.append(float(loss.detach()))
+        once._find_gradients(loss)
+        once._descend()
+    assert record["loss"] == pytest.approx(losses[0], rel=1e-6)
+    assert losses[1] < losses[0]
+    for name, value in once.weights().items():
+        torch.testing.assert_close(twice.weights()[name], value)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_random_subgraphs_are_connected_and_of_every_instance(ends):
+    trainer = graph_trainer()
+    instances = trainer.instances
+    grown = random_subgraphs(instances, trainer.settings, 6, 77, ends=ends)
+    counts = torch.bincount(grown.instance, minlength=5)
+    assert counts.tolist() == [6 if ends else 18] * 5
+    whole = nx.Graph(instances.edge_index.t().tolist())
+    for members in grown.members.tolist():
+        nodes = [node for node in members if node >= 0]
+        assert nodes
+        assert nx.is_connected(whole.subgraph(nodes))
+    assert set(grown.size.tolist()) == ({3} if ends else {1, 2, 3})
+    rooted = random_subgraphs(node_trainer().instances, Settings(max_nodes=4), 6, 77)
+    centers = node_trainer().instances.center[rooted.instance]
+    assert torch.equal(rooted.members[:, 0], centers)
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_same_seed_same_weights_and_another_seed_others(reward):
+    one, two, other = (node_trainer(seed=seed, **reward).run(progress=False) for seed in (3, 3, 4))
+    assert torch.equal(learned(one), learned(two))
+    assert not torch.equal(learned(one), learned(other))
+
+
+def test_training_leaves_global_random_state_and_model_alone():
+    model = NodeModel(seed=1)
+    model.train()
+    state, before = torch.get_rng_state(), {k: v.clone() for k, v in model.state_dict().items()}
+    node_trainer(model=model).run(progress=False)
+    assert torch.equal(state, torch.get_rng_state())
+    assert model.training
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"replays": 2}, {"objective": "trajectory_balance"}, CONTEXT, {**CONTEXT, "relative_beta": True}],
+)
+def test_resuming_comes_to_the_same_weights(tmp_path, settings):
+    whole = node_trainer(**settings).run(progress=False)
+    node_trainer(**settings).run(tmp_path, progress=False, iterations=2)
+    resumed = node_trainer(**settings).run(tmp_path, progress=False)
+    assert resumed.iteration == whole.iteration
+    assert torch.equal(learned(whole), learned(resumed))
+    lines = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
+    assert [line["iteration"] for line in lines] == list(range(whole.iteration))
+
+
+def test_resuming_with_a_locator_comes_to_the_same_weights(tmp_path):
+    settings = {"start": "locator", "objective": "detailed_balance"}
+    whole = graph_trainer(**settings).run(progress=False)
+    graph_trainer(**settings).run(tmp_path, progress=False, iterations=5)
+    assert torch.equal(learned(whole), learned(graph_trainer(**settings).run(tmp_path, progress=False)))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupted_training_loses_nothing(tmp_path, error):
+    def interrupt(trainer, _record):
+        if trainer.iteration == 3:
+            raise error
+
+    with pytest.raises(error):
+        node_trainer().run(tmp_path, progress=False, callback=interrupt)
+    resumed = node_trainer().run(tmp_path, progress=False)
+    assert torch.equal(learned(resumed), learned(node_trainer().run(progress=False)))
+
+
+def test_a_model_that_fails_in_the_middle_leaves_a_checkpoint(tmp_path):
+    class Failing(NodeModel):
+        calls = 0
+
+        def forward(self, x, edge_index, edge_weight=None):
+            Failing.calls += 1
+            if Failing.calls == 6:
+                raise ValueError("out of order")
+            return super().forward(x, edge_index, edge_weight)
+
+    model = Failing(seed=1)
+    with pytest.raises(ModelError, match="out of order"):
+        node_trainer(model=model, **CONTEXT).run(tmp_path, progress=False)
+    assert (tmp_path / CHECKPOINT).exists()
+    resumed = node_trainer(model=model, **CONTEXT).run(tmp_path, progress=False)
+    assert resumed.iteration == resumed.num_iterations
+    assert torch.equal(learned(resumed), learned(node_trainer(model=model, **CONTEXT).run(progress=False)))
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    node_trainer().run(tmp_path, progress=False, iterations=1)
+    with pytest.raises(CheckpointError, match="another model"):
+        node_trainer(model=NodeModel(seed=2)).run(tmp_path, progress=False)
+
+
+def test_a_checkpoint_of_other_instances_is_refused(tmp_path):
+    node_trainer().run(tmp_path, progress=False, iterations=1)
+    with pytest.raises(CheckpointError, match="other instances"):
+        node_trainer(index=(1, 2)).run(tmp_path, progress=False)
+
+
+def test_a_checkpoint_with_other_settings_says_which(tmp_path):
+    node_trainer().run(tmp_path, progress=False, iterations=1)
+    with pytest.raises(CheckpointError, match=r"beta: 4.0 there, 5.0 here"):
+        node_trainer(beta=5.0).run(tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "text"])
+def test_a_damaged_checkpoint_is_refused_and_left_alone(tmp_path, damage):
+    node_trainer().run(tmp_path, progress=False, iterations=1)
+    path = tmp_path / CHECKPOINT
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif damage == "foreign":
+        from safetensors.torch import save_file
+
+        save_file({"weight": torch.ones(2)}, path)
+    else:
+        path.write_text("not a checkpoint")
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match=CHECKPOINT):
+        node_trainer().run(tmp_path, progress=False)
+    assert path.read_bytes() == before
+
+
+def interrupt_within(trainer, method, times=1):
+    """Sends Ctrl-C from within a method of the trainer, the third time it is called."""
+    inner, calls = getattr(trainer, method), []
+
+    def wrapped(*arguments):
+        calls.append(1)
+        for _ in range(times if len(calls) == 3 else 0):
+            os.kill(os.getpid(), signal.SIGINT)
+        return inner(*arguments)
+
+    setattr(trainer, method, wrapped)
+    return trainer
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("method", ["loss", "_descend", "_batch"])
+def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
+    handler, settings = signal.getsignal(signal.SIGINT), {"replays": 2, **CONTEXT}
+    whole, seen = node_trainer(**settings).run(progress=False), []
+    trainer = interrupt_within(node_trainer(**settings), method)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run(tmp_path, progress=False, callback=lambda _, record: seen.append(record["iteration"]))
+    assert signal.getsignal(signal.SIGINT) is handler
+    done = {"loss": 1, "_descend": 1, "_batch": 3}[method]  # an update descends four times
+    assert trainer.iteration == done
+    assert seen == list(range(done))
+    assert len((tmp_path / METRICS).read_text().splitlines()) == done
+    resumed = node_trainer(**settings).run(tmp_path, progress=False)
+    assert torch.equal(learned(resumed), learned(whole))
+    lines = [json.loads(line)["iteration"] for line in (tmp_path / METRICS).read_text().splitlines()]
+    assert lines == list(range(whole.iteration))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_second_ctrl_c_breaks_an_update_off_and_half_an_update_is_not_stored(tmp_path):
+    whole = node_trainer().run(progress=False)
+    node_trainer().run(tmp_path, progress=False, iterations=1)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_within(node_trainer(), "_descend", times=2).run(tmp_path, progress=False)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    assert torch.equal(learned(node_trainer().run(tmp_path, progress=False)), learned(whole))
+
+
+def test_a_locator_that_fails_leaves_no_half_trained_checkpoint(tmp_path):
+    settings = {"start": "locator", "objective": "detailed_balance"}
+    whole, broken = graph_trainer(**settings).run(progress=False), graph_trainer(**settings)
+
+    def fail():
+        raise RuntimeError("no locator")
+
+    broken._train_locator = fail
+    with pytest.raises(RuntimeError, match="no locator"):
+        broken.run(tmp_path, progress=False)
+    assert torch.equal(learned(whole), learned(graph_trainer(**settings).run(tmp_path, progress=False)))
+
+
+def test_weights_carry_a_training_over_to_the_same_and_to_other_instances():
+    for make in (node_trainer, graph_trainer):
+        trained = make().run(progress=False)
+        again = make(weights=trained.weights())
+        assert torch.equal(learned(again), learned(trained))
+        assert torch.equal(again.inputs.features, trained.inputs.features)
+        every = torch.arange(len(trained.instances)).repeat_interleave(5)
+        one, two = (t.network.sample(t.inputs, every, 9) for t in (trained, again))
+        assert torch.equal(one.subgraphs.members, two.subgraphs.members)
+        flows = [
+            t.network.policy.log_flows(t.network.policy.encode(t.instances, t.inputs.features), one.states)
+            for t in (trained, again)
+        ]
+        for mine, theirs in zip(*flows, strict=True):
+            assert torch.equal(mine, theirs)
+    other = node_trainer(index=(1, 2), weights=node_trainer().run(progress=False).weights())
+    assert torch.equal(other.consensus.weight, node_trainer().consensus.weight)
+
+
+def test_carried_over_weights_ask_the_model_nothing_more():
+    fresh = node_trainer()
+    assert fresh.predictor.num_evaluations > 3  # the target, and what the consensus was learned from
+    again = node_trainer(weights=fresh.run(progress=False).weights())
+    assert again.predictor.num_evaluations == 3  # the targets alone
+    again.run(progress=False)
+    assert again.predictor.num_evaluations == 3
+
+
+def test_weights_without_a_consensus_are_refused_by_a_consensus():
+    with pytest.raises(CheckpointError, match="no consensus reward"):
+        node_trainer(weights=node_trainer(**CONTEXT).weights())
+
+
+@pytest.mark.parametrize(("bound", "updates"), [(0, 12), (5, 5), (12, 12), (40, 12)])
+def test_updates_end_with_the_epochs_or_at_their_bound(bound, updates):
+    trainer = graph_trainer(max_updates=bound)
+    assert trainer.num_iterations == updates
+    assert trainer.run(progress=False).iteration == updates
+
+
+@pytest.mark.parametrize(("removal", "kinds"), [("auto", ("induced", "isolate")), ("isolate", ("isolate",))])
+def test_graphs_choose_a_removal_only_where_it_is_left_open(monkeypatch, removal, kinds):
+    asked = []
+
+    def learn(*arguments, **settings):
+        asked.append((tuple(settings["removals"]), settings["pooling"]))
+        return learn_consensus(*arguments, **settings)
+
+    monkeypatch.setattr("gflowexplainer.rewards.calibration.learn_consensus", learn)
+    trainer = graph_trainer(removal=removal)
+    assert trainer.reward.removal == trainer.consensus.removal in kinds
+    node_trainer(removal=removal, pooling=7.0)
+    only = "induced" if removal == "auto" else removal
+    assert asked == [(kinds, float("inf")), ((only,), 7.0)]
+
+
+def test_a_full_disk_is_a_typed_error_and_keeps_the_older_checkpoint(tmp_path, monkeypatch):
+    import errno
+    import os
+
+    node_trainer().run(tmp_path, progress=False, iterations=1)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+
+    def full(_handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match="No space left"):
+        node_trainer().run(tmp_path, progress=False, iterations=1)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} <= {CHECKPOINT, METRICS}
+
+
+def test_embeddings_are_asked_for_where_they_are_needed():
+    graph, model = random_graph(8), NodeModel()
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [0], 2)
+    with pytest.raises(ConfigError, match="Pass 'evidence' or reward='context'"):
+        Trainer(Predictor(model), instances, Settings(epochs=1))
+    evidence = torch.rand(instances.num_nodes, 3)
+    with pytest.raises(ConfigError, match="model_embeddings=False"):
+        Trainer(Predictor(model), instances, Settings(epochs=1), evidence=evidence)
+    blind = Settings(epochs=1, model_embeddings=False)
+    Trainer(Predictor(model), instances, blind, evidence=evidence).run(progress=False)
+    Trainer(Predictor(model), instances, blind.change(reward="context")).run(progress=False)
+    with pytest.raises(ConfigError, match="regularised reward needs"):
+        Trainer(Predictor(model), instances, Settings(reward="regularized", model_embeddings=False))
+
+
+def test_an_instance_of_one_node_is_explained_by_itself():
+    graph = random_graph(4)
+    graph.x = torch.cat([graph.x, torch.ones(1, 3)])
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [4, 0], 2)
+    model = NodeModel()
+    embedding = embeddings(model, graph.x, graph.edge_index)[instances.node_id]
+    settings = Settings(epochs=3, max_nodes=3)
+    trainer = Trainer(Predictor(model), instances, settings, embedding=embedding, evidence=embedding)
+    trainer.run(progress=False)
+    alone = trainer.network.sample(trainer.inputs, torch.zeros(3, dtype=torch.long), 0).subgraphs
+    assert alone.size.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("start", ["anywhere", "locator"])
+def test_a_model_of_double_precision_is_trained_on(start):
+    graphs = [random_graph(8, 0.15, seed=seed) for seed in range(3)]
+    for graph in graphs:
+        graph.x = graph.x.double()
+    model, instances = GraphModel().double(), Instances.of_graphs(graphs)
+    embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
+    settings = Settings(epochs=2, max_nodes=3, rollouts=2, num_contexts=2, hidden=8, start=start)
+    trainer = Trainer(Predictor(model, level="graph"), instances, settings, embedding=embedding).run(progress=False)
+    assert torch.isfinite(learned(trainer)).all()
