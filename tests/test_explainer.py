@@ -14,7 +14,7 @@ import gflowexplainer
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError, InstanceError, ModelError
 from gflowexplainer.explainer import FILE
-from gflowexplainer.inference.explain import answer
+from gflowexplainer.inference.explanations import explain_instances
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, path, random_graph
 from gflowexplainer.training.trainer import CHECKPOINT
 
@@ -365,13 +365,13 @@ def test_unseen_instances_are_explained_without_asking_for_rewards(monkeypatch, 
     algorithm.fit(model, graphs, trained, progress=False)
     asked = []
 
-    def watched(trainer, *arguments, **settings):
-        assert trainer.predictor.num_evaluations == 0
-        explanations = answer(trainer, *arguments, **settings)
-        asked.append(trainer.predictor.num_evaluations)
+    def watched(sampler, **settings):
+        assert sampler.predictor.num_evaluations == 0
+        explanations = explain_instances(sampler, **settings)
+        asked.append(sampler.predictor.num_evaluations)
         return explanations
 
-    monkeypatch.setattr("gflowexplainer.explainer.answer", watched)
+    monkeypatch.setattr("gflowexplainer.explainer.explain_instances", watched)
     explanations = algorithm.explain(model, graphs, unseen)
     # Each subgraph is shown with what the model says of it alone and of all else, and nothing more is asked.
     assert asked == [2 * sum(len(explanation.subgraphs) for explanation in explanations)]
@@ -394,8 +394,8 @@ def test_an_interrupted_fit_is_taken_up_again(tmp_path):
     seen = []
     again.fit(model, graph, [0, 1, 2], folder=tmp_path, progress=False, callback=lambda _, r: seen.append(r))
     assert len(seen) < 12
-    for name, value in straight._fitted.weights.items():
-        assert torch.equal(value, again._fitted.weights[name])
+    for name, value in straight._fitted.sampler.network.items():
+        assert torch.equal(value, again._fitted.sampler.network[name])
     same(GFlowExplainer.load(tmp_path).explain(model, graph, 9)[0], straight.explain(model, graph, 9)[0])
 
 

@@ -22,7 +22,7 @@ NAMES = {
         "batch_size",
         "rollouts",
         "descents",
-        "witnesses",
+        "reference_nodes",
         "replays",
         "seed",
     ],
@@ -58,12 +58,12 @@ def test_every_setting_is_tested_here() -> None:
     + [
         (name, value)
         for name in NAMES["whole"]
-        if name not in ("replays", "max_updates", "witnesses", "seed")
+        if name not in ("replays", "max_updates", "reference_nodes", "seed")
         for value in (0, -1)
     ]
     + [
         (name, -1)
-        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "witnesses")
+        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "reference_nodes")
     ]
     + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
     + [(name, value) for name in ("keep_probability", "final_rate", "locator_share") for value in (0, -0.1, 1.5)]

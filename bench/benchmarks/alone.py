@@ -24,7 +24,7 @@ from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.protocol.problems import Loaded
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.inference.estimates import WEIGHTINGS
+from gflowexplainer.choices import Weighting
 from gflowexplainer.report.tables import Table, join, number
 from gflowexplainer.storage.files import write_text
 
@@ -32,7 +32,7 @@ EVERY = {"tree-cycles": 6, "tree-grid": 30, "ba-shapes": 12}
 """Each how many-th instance is chosen."""
 SEEDS = (0, 1, 2)
 TOGETHER, CHOSEN, ALONE = "together", "together on the chosen only", "alone"
-HEARD, UNHEARD = "without a fit", "without a fit, nor witnesses"
+HEARD, UNHEARD = "without a fit", "without a fit, nor reference_nodes"
 WAYS = (TOGETHER, CHOSEN, HEARD, UNHEARD, ALONE)
 
 
@@ -41,8 +41,8 @@ def scores_of(fitted_on: Subject, asked: Subject, seed: int) -> dict[str, Scores
     explainer = GFlow()
     explainer.fit(fitted_on, seed)
     found = {}
-    for weighting in WEIGHTINGS:
-        explainer.weighting = weighting
+    for weighting in Weighting.names():
+        explainer.explainer.weighting = weighting
         found[weighting] = explainer.explain(asked, seed)
     return found
 
@@ -58,14 +58,14 @@ def alone(chosen: Subject, seed: int) -> dict[str, Scores]:
             torch.cat([found[weighting].node for found in each]),
             torch.cat([found[weighting].edge for found in each]),
         )
-        for weighting in WEIGHTINGS
+        for weighting in Weighting.names()
     }
 
 
 def unfitted(loaded: Loaded, chosen: Subject, seed: int, **changes: Any) -> dict[str, Scores]:
     """Asks the public explainer without fitting it: each instance gets a short training of its own."""
     graph, found = loaded.benchmark.graphs[0], {}
-    for weighting in WEIGHTINGS:
+    for weighting in Weighting.names():
         algorithm = GFlowExplainer(seed=seed, weighting=weighting, **changes)
         data = Data(x=graph.x, edge_index=graph.edge_index)
         explanations = algorithm.explain(loaded.model, data, chosen.index, progress=False, model_config=CONFIG)
@@ -76,17 +76,17 @@ def unfitted(loaded: Loaded, chosen: Subject, seed: int, **changes: Any) -> dict
 
 
 def measure(dataset: str, every: int, seed: int) -> dict[str, Any]:
-    """Gives the AUC of each way and each reading on one dataset, and the seconds of each way."""
+    """Returns the AUC of each way and each reading on one dataset, and the seconds of each way."""
     loaded = load(dataset, "cpu")
     whole = Subject.of(loaded.model, loaded.benchmark, loaded.index)
     chosen = whole.select(torch.arange(0, len(whole), every))
-    truth = GroundTruth.of(loaded.benchmark, chosen.instances)
+    truth = GroundTruth.of(loaded.benchmark, chosen)
     assert truth is not None
     ways = {
         TOGETHER: lambda: scores_of(whole, chosen, seed),
         CHOSEN: lambda: scores_of(chosen, chosen, seed),
         HEARD: lambda: unfitted(loaded, chosen, seed),
-        UNHEARD: lambda: unfitted(loaded, chosen, seed, witnesses=0),
+        UNHEARD: lambda: unfitted(loaded, chosen, seed, reference_nodes=0),
         ALONE: lambda: alone(chosen, seed),
     }
     auc, seconds = {}, {}
@@ -109,7 +109,7 @@ def publish(folder: Path) -> None:
     """Writes the page from what is stored and prints it: means over the seeds."""
     stored = json.loads((folder / "results.json").read_text())
     made = []
-    for weighting in WEIGHTINGS:
+    for weighting in Weighting.names():
         rows = []
         for dataset, runs in stored["datasets"].items():
             mean = {way: fmean(run["auc"][way][weighting] for run in runs) for way in WAYS}

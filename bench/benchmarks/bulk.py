@@ -41,7 +41,7 @@ MACHINES = (1, 4, 16, 64)
 
 
 def make_problem(epochs: int) -> tuple[Benchmark, nn.Module]:
-    """Gives a generated Tree-Cycles and a GCN that was trained on it."""
+    """Returns a generated Tree-Cycles and a GCN that was trained on it."""
     benchmark = load("tree-cycles", source="generated")
     return benchmark, train("gcn", benchmark, seed=SEED, progress=False, max_epochs=epochs).model
 
@@ -77,14 +77,14 @@ def time_index(graph: Data, sizes: list[int]) -> list[dict[str, float]]:
 
 
 def nodes_around(model: nn.Module, graph: Data, index: GraphIndex, nodes: list[int]) -> float:
-    """Gives the mean number of nodes of the computation graphs that are explained."""
+    """Returns the mean number of nodes of the computation graphs that are explained."""
     hops = Predictor(model).num_hops
     found = Instances.around_nodes(graph.x, graph.edge_index, nodes, hops, graph_index=index)
     return float(found.node_counts.float().mean())
 
 
 def time_alone(folder: Path, model: nn.Module, graph: Data, index: GraphIndex, nodes: list[int]) -> float:
-    """Gives the processor seconds of an explanation in one process, the first ones not counted."""
+    """Returns the processor seconds of an explanation in one process, the first ones not counted."""
     algorithm = GFlowExplainer.load(folder)
     algorithm.explain(model, graph, nodes[:64], progress=False, graph_index=index)
     began = time.thread_time()
@@ -134,7 +134,7 @@ def time_updates(updates: int, epochs: int, scratch: Path) -> dict[int, list[dic
 
 
 def worker_seconds(result: dict[str, Any]) -> float:
-    """Gives the processor seconds that an explanation takes a worker, with making and writing its row."""
+    """Returns the processor seconds that an explanation takes a worker, with making and writing its row."""
     return 1 / median(round_["processor"] for round_ in result["bulk"][1])
 
 

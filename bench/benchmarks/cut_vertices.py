@@ -236,7 +236,7 @@ def replay_theorem(adjacent: Tensor, first: int) -> tuple[Callable[[], float], T
 
 
 def replay_states(instances: Instances, rollouts: int, width: int, first: int) -> Callable[[], float]:
-    """Gives the whole ``States.step`` (members, frontier, cut vertices) along growths, timing itself."""
+    """Returns the whole ``States.step`` (members, frontier, cut vertices) along growths, timing itself."""
     instance = torch.arange(len(instances)).repeat_interleave(rollouts)
 
     def advance(states: States, step: int) -> tuple[States, float]:

@@ -13,15 +13,13 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.measuring import environment, results_folder, threads, write_json
-from benchmarks.peers import explain_ours
 from gflowbench.datasets import load
-from gflowbench.explainers.exact import untrained
+from gflowbench.explainers import create
 from gflowbench.explainers.interface import Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.models import train
 from gflowexplainer.report.tables import Table, join, number
-from gflowexplainer.settings import Settings
 from gflowexplainer.storage.files import write_text
 
 GRAPHS = {"tree-cycles": 1, "tree-grid": 4, "ba-shapes": 2, "ba-2motifs": 4}
@@ -53,17 +51,17 @@ def measure(dataset: str, every: int, file: Path, fast: bool) -> dict[str, Any]:
     benchmark = load(dataset, source="generated", seed=DATA_SEED)
     model = train("gcn", benchmark, seed=DATA_SEED, progress=False).model
     subject = Subject.of(model, benchmark, benchmark.index[:: every * (10 if fast else 1)])
-    truth = GroundTruth.of(benchmark, subject.instances)
+    truth = GroundTruth.of(benchmark, subject)
     assert truth is not None
     for name, changes in CHANGES.items():
         if name in stored["runs"]:
             continue
         run: dict[str, list[float]] = {"auc": [], "seconds": []}
         for seed in SEEDS[: 1 if fast else None]:
-            settings, began = Settings(seed=seed, **changes), time.process_time()
-            weights = untrained(subject, settings).run(progress=False).weights()
+            explainer, began = create("gflow", **changes), time.process_time()
+            explainer.fit(subject, seed)
             run["seconds"].append(time.process_time() - began)
-            run["auc"].append(agreement(subject, explain_ours(subject, settings, weights), truth)["auc_own"])
+            run["auc"].append(agreement(subject, explainer.explain(subject, seed), truth)["auc_own"])
         stored["runs"][name] = run
         write_json(file, stored)
     return stored

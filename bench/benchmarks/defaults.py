@@ -19,7 +19,7 @@ from gflowbench.models import train
 from gflowexplainer.storage.files import write_bytes
 
 GRAPHS = (("tree-cycles", 0, 1), ("tree-cycles", 1, 1), ("tree-grid", 0, 4))
-"""Dataset, seed of data and GNN, and which share of the instances is used (each so many-th)."""
+"""Dataset, seed of data and GNN, and which share of the instances is used (every n-th)."""
 KEEP = (0.5, 0.7)
 RUNS = (
     ("flow_matching", 100),
@@ -34,7 +34,7 @@ def measure(dataset: str, seed: int, every: int) -> list[dict[str, Any]]:
     benchmark = load(dataset, source="generated", seed=seed)
     model = train("gcn", benchmark, seed=seed, progress=False).model
     subject = Subject.of(model, benchmark, benchmark.index[::every])
-    ground = GroundTruth.of(benchmark, subject.instances)
+    ground = GroundTruth.of(benchmark, subject)
     found = []
     for keep in KEEP:
         for objective, epochs in RUNS:

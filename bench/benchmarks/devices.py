@@ -6,57 +6,60 @@ the order in which numbers are added: it can only turn a choice between two node
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from benchmarks.measuring import environment, results_folder, write_json
-from benchmarks.peers import DATASETS, SEED, fit_ours, load, policy_scores, sample_ours
+from benchmarks.peers import DATASETS, SAMPLES, SEED, explain_ours, fit_ours, load
+from gflowbench.explainers.gflow import scores_of
 from gflowbench.explainers.interface import Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.protocol.problems import Loaded
-from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.report.tables import Table, join, number
-from gflowexplainer.settings import Settings
 from gflowexplainer.storage.files import write_text
 
 HERE, THERE = "cpu", "cuda"
 
 
-def answer(loaded: Loaded, settings: Settings, weights: dict[str, Tensor]) -> dict[str, Any]:
-    """Explains all instances: names of the sampled subgraphs, and the scores of nodes and edges, on the CPU."""
+def answer(loaded: Loaded, explainer: GFlowExplainer) -> dict[str, Any]:
+    """Explains all instances: the subgraphs with their probabilities, and the scores of nodes and edges, on the CPU."""
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
-    _, rollouts = sample_ours(subject, settings, weights)
-    scores = policy_scores(subject, rollouts)
-    truth = GroundTruth.of(loaded.benchmark, subject.instances)
+    explanations = explain_ours(explainer, loaded)
+    scores = scores_of(explanations, subject, explainer.settings.max_nodes)
+    truth = GroundTruth.of(loaded.benchmark, subject)
     assert truth is not None
     return {
-        "samples": subgraph_keys(subject.instances, rollouts.subgraphs).cpu(),
+        "subgraphs": [{frozenset(s.nodes): s.probability for s in one.subgraphs} for one in explanations],
         "node": scores.node.cpu(),
         "edge": scores.edge.cpu(),
         "auc": agreement(subject, scores, truth)["auc_own"],
     }
 
 
-def measure(dataset: str, settings: Settings) -> dict[str, Any]:
+def measure(dataset: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Compares both devices on one dataset.
 
     Returns:
-        ``"same_samples"``: share of the samples that are the same subgraph with the same weights; ``"node"`` and
+        ``"same_samples"``: share of the samples that are the same subgraphs with the same weights; ``"node"`` and
         ``"edge"``: largest and mean difference of the scores with the same weights; ``"auc"`` by device, with the same
         weights and each with its own training.
     """
     loaded = {device: load(dataset, device) for device in (HERE, THERE)}
-    weights = {device: fit_ours(loaded[device], settings) for device in loaded}
-    same = {device: answer(loaded[device], settings, weights[HERE]) for device in loaded}
-    own = answer(loaded[THERE], settings, weights[THERE])
+    fitted = {device: fit_ours(loaded[device], **settings) for device in loaded}
+    same = {device: answer(loaded[device], fitted[HERE]) for device in loaded}
+    own = answer(loaded[THERE], fitted[THERE])
     here, there = same[HERE], same[THERE]
     gaps = {name: (here[name] - there[name]).abs() for name in ("node", "edge")}
     return {
-        "samples": here["samples"].numel(),
-        "same_samples": float((here["samples"] == there["samples"]).double().mean()),
+        "samples": SAMPLES * len(here["subgraphs"]),
+        "same_samples": fmean(
+            sum(min(share, other.get(nodes, 0.0)) for nodes, share in one.items())
+            for one, other in zip(here["subgraphs"], there["subgraphs"], strict=True)
+        ),
         **{name: {"largest": float(gap.max()), "mean": float(gap.mean())} for name, gap in gaps.items()},
         "auc": {"same weights": {HERE: here["auc"], THERE: there["auc"]}, "own training": own["auc"]},
     }
@@ -90,7 +93,7 @@ def main(fast: bool = False) -> None:
     if not torch.cuda.is_available():
         print("There is no GPU here to compare with.")
         return
-    settings = Settings(seed=SEED, **({"max_updates": 5} if fast else {}))
+    settings = {"max_updates": 5} if fast else {}
     found = {dataset: measure(dataset, settings) for dataset in DATASETS}
     folder, surroundings = results_folder("devices", fast), environment()
     device = torch.cuda.get_device_name()

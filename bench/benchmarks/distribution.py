@@ -31,10 +31,11 @@ from gflowexplainer.flow.exact import (
     total_variation,
 )
 from gflowexplainer.graphs.subgraphs import edge_values
-from gflowexplainer.inference.estimates import read_samples, reward_weights
+from gflowexplainer.inference.estimates import estimate_from_samples, reward_weights
 from gflowexplainer.inference.exact_target import target_distribution
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
-from gflowexplainer.training.curves import Record
+from gflowexplainer.training.curves import UpdateRecord
 from gflowexplainer.training.trainer import Trainer
 
 FOLDER = "distribution"
@@ -53,14 +54,14 @@ SIZES = {60: 2000, 180: 3000, 450: 6000}
 
 
 def subject_of(dataset: str) -> tuple[Subject, GroundTruth]:
-    """Gives the published instances and GNN where the reference folder is there, else generated ones."""
+    """Returns the published instances and GNN where the reference folder is there, else generated ones."""
     if reference_folder() is not None:
         benchmark, model = load(dataset, source="published"), load_published(dataset)
     else:
         benchmark = load(dataset, source="generated")
         model = train("gcn", benchmark, seed=0).model
     subject = Subject.of(model, benchmark)
-    truth = GroundTruth.of(benchmark, subject.instances)
+    truth = GroundTruth.of(benchmark, subject)
     assert truth is not None
     return subject, truth
 
@@ -68,7 +69,7 @@ def subject_of(dataset: str) -> tuple[Subject, GroundTruth]:
 def trainer_of(subject: Subject, **settings: Any) -> Trainer:
     """Makes a trainer with PROTOCOL's reward, which is the context preset's, and as many updates as are asked for."""
     chosen = Settings.preset("context", **{"batch_size": 1000, "max_updates": 0, **settings})
-    return Trainer(subject.predictor, subject.instances, chosen, embedding=subject.embedding, target=subject.target)
+    return Trainer(FlowSampler(chosen, subject))
 
 
 class Truth:
@@ -85,8 +86,8 @@ class Truth:
         self.truth = truth
 
     def policy(self, trainer: Trainer) -> Tensor:
-        """Gives the policy's exact terminal distribution."""
-        network, inputs = trainer.network, trainer.inputs
+        """Returns the policy's exact terminal distribution."""
+        network, inputs = trainer.network, trainer.sampler.network_inputs
         encoding = network.policy.encode(inputs.instances, inputs.features)
         return terminal_distribution(self.enumeration, network.policy, encoding)
 
@@ -144,7 +145,7 @@ def run_single(job: dict[str, Any], fast: bool) -> dict[str, Any]:
     curve: list[dict[str, float]] = []
     began = time.perf_counter()
 
-    def watch(_trainer: Trainer, record: Record) -> None:
+    def watch(_trainer: Trainer, record: UpdateRecord) -> None:
         if (record["iteration"] + 1) % (50 if fast else 100) == 0:
             distance = truth.distance(truth.policy(trainer))
             seconds = time.perf_counter() - began
@@ -183,7 +184,7 @@ def run_amortised(job: dict[str, Any], fast: bool) -> dict[str, Any]:
     curve: list[dict[str, float]] = []
     spent = [0.0]
 
-    def watch(_trainer: Trainer, record: Record) -> None:
+    def watch(_trainer: Trainer, record: UpdateRecord) -> None:
         spent[0] += record["seconds"]
         if (record["iteration"] + 1) % 20 == 0:
             policy = truth.policy(trainer)
@@ -211,11 +212,13 @@ def sample_aucs(trainer: Trainer, truth: Truth, num_samples: int = 64, draws: in
     several = torch.arange(len(instances)).repeat_interleave(num_samples)
     found: dict[str, list[float]] = {"policy": [], "reward": []}
     for draw in range(draws):
-        rollouts = trainer.network.sample(trainer.inputs, several, 1000, draw)
-        reward = reward_weights(trainer.network, trainer.inputs, rollouts, trainer.reward)
+        rollouts = trainer.sampler.sample(several, 1000, draw)
+        reward = reward_weights(rollouts, trainer.reward, trainer.settings)
         weights = {"policy": None, "reward": reward}
         for weighting, values in found.items():
-            values.append(truth.auc_of(read_samples(instances, rollouts.subgraphs, weights[weighting]).neighbor))
+            values.append(
+                truth.auc_of(estimate_from_samples(instances, rollouts.subgraphs, weights[weighting]).neighbor)
+            )
     exact = {"policy": truth.auc(truth.policy(trainer)), "reward": truth.auc(truth.target)}
     return {name: {"exact": exact[name], "samples": values} for name, values in found.items()}
 

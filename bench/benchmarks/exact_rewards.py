@@ -54,7 +54,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "Tree-Cycles, fresh, GIN": {"dataset": "tree-cycles", "seed": 21, "model": "gin", "every": 5},
     "Tree-Grid, fresh, GraphSAGE": {"dataset": "tree-grid", "seed": 22, "model": "graphsage", "every": 10},
 }
-"""Published: the protocol's instances. Fresh: nodes of all roles, each so many-th, of a GNN trained here."""
+"""Published: the protocol's instances. Fresh: nodes of all roles, every n-th, of a GNN trained here."""
 
 
 def subject_of(
@@ -69,13 +69,13 @@ def subject_of(
         network = train(model, benchmark, seed=seed, progress=False).model
         index = torch.nonzero(benchmark.graphs[0].motif_id >= 0).flatten()
     subject = Subject.of(network, benchmark, index[::every])
-    truth = GroundTruth.of(benchmark, subject.instances)
+    truth = GroundTruth.of(benchmark, subject)
     assert truth is not None
     return subject, truth
 
 
 def measure(problem: dict[str, Any], fast: bool) -> dict[str, float]:
-    """Gives the AUC (``own``, pooled) of every reward's exact target."""
+    """Returns the AUC (``own``, pooled) of every reward's exact target."""
     subject, truth = subject_of(**{**problem, "every": problem.get("every", 1) * (6 if fast else 1)})
     edges = UndirectedEdges.of(subject.instances)
     found = {}

@@ -17,6 +17,7 @@ import torch
 from benchmarks.bulk import SEED, copies, make_problem
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers.interface import Subject
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.training.distributed import launch
 from gflowexplainer.training.trainer import Trainer
@@ -35,15 +36,7 @@ def work(path: Path, updates: int, epochs: int) -> None:
     nodes = both.motif_nodes()
     subject = Subject.of(model, both, nodes[torch.linspace(0, nodes.numel() - 1, INSTANCES).long()])
     settings = Settings(batch_size=INSTANCES, seed=SEED)
-    trainer = Trainer(
-        subject.predictor,
-        subject.instances,
-        settings,
-        embedding=subject.embedding,
-        evidence=subject.node_probabilities,
-        target=subject.target,
-        fabric=fabric,
-    )
+    trainer = Trainer(FlowSampler(settings, subject), fabric=fabric)
     trainer.step()
     began = time.thread_time()
     losses = [trainer.step()["loss"] for _ in range(updates)]

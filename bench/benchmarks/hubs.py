@@ -128,7 +128,7 @@ def errors_of(bounds: tuple[int, ...]) -> dict[str, Any]:
                     instances = Instances.around_nodes(
                         data.x, data.edge_index, nodes, HOPS, graph_index=index, limit=bound
                     )
-                with predictor.borrow():
+                with predictor.evaluating():
                     kept = predictor.whole(instances)
                 changed = (kept.argmax(dim=1) != truth.argmax(dim=1)).double().mean()
                 entry[name] = {"distance": float((kept - truth).abs().sum(1).mean() / 2), "changed": float(changed)}

@@ -53,7 +53,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Gives torch so many threads for a block."""
+    """Returns torch so many threads for a block."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -92,5 +92,5 @@ def interleaved(
 
 
 def ratio(seconds: Mapping[str, list[float]], peer: str, subject: str) -> float:
-    """Gives how many times faster ``subject`` is than ``peer``: the median over the rounds."""
+    """Returns how many times faster ``subject`` is than ``peer``: the median over the rounds."""
     return median(theirs / ours for theirs, ours in zip(seconds[peer], seconds[subject], strict=True))

@@ -1,9 +1,9 @@
 """Speed beside PyG's GNNExplainer and PGExplainer on published GNNs: explaining, training, and many instances at once.
 
-Everything starts from the whole graph and ends with a score for every edge. Ours cuts all instances out together,
-samples 64 subgraphs of each, and reads them twice: as often as they came, and weighed by the reward. PyG's two run as
-PyG documents them, one instance at a time on the whole graph. Beside them stand the same two algorithms as this
-project computes them, for all instances together. Seconds are those of the clock.
+Ours is the public class: ``GFlowExplainer.explain`` for all instances in one call, and PyG's ``Explainer`` with it for
+one instance a call, from the user's tensors to masks and ranked subgraphs. PyG's two run as PyG documents them, one
+instance a call on the whole graph. Beside them stand the same two algorithms as this project computes them, for all
+instances together. Seconds are those of the clock.
 """
 
 from __future__ import annotations
@@ -26,23 +26,19 @@ from torch_geometric.explain.algorithm import ExplainerAlgorithm
 from benchmarks.large_graphs import readable
 from benchmarks.measuring import environment, interleaved, ratio, results_folder, threads, write_json
 from gflowbench.explainers import gnn_explainer, pg_explainer
-from gflowbench.explainers.exact import untrained
+from gflowbench.explainers.gflow import scores_of
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.protocol.problems import Loaded, problem
+from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import DatasetError
-from gflowexplainer.flow.sampling import Rollouts
-from gflowexplainer.graphs.subgraphs import edge_values
-from gflowexplainer.inference.estimates import EXPLAINING, read_policy, read_samples, reward_weights
 from gflowexplainer.report.tables import NOT_THERE, Table, join, number
-from gflowexplainer.settings import Settings
 from gflowexplainer.storage.files import write_text
-from gflowexplainer.training.trainer import Trainer
 
 DATASETS = ("ba-shapes", "tree-cycles")
 SAMPLES, SEED = 64, 0
-OURS, GNN, PG = "ours", "PyG GNNExplainer", "PyG PGExplainer"
+OURS, SINGLE, GNN, PG = "ours", "ours, one a call", "PyG GNNExplainer", "PyG PGExplainer"
 OURS_GPU = "ours, preset gpu"
 GNN_HERE, PG_HERE = "GNNExplainer, batched here", "PGExplainer, batched here"
 FILES = {"cpu": "results.json", "cuda": "results-cuda.json"}
@@ -84,30 +80,27 @@ def load(dataset: str, device: str) -> Loaded:
         return problem(dataset, "trained", device=device).load()
 
 
-def fit_ours(loaded: Loaded, settings: Settings) -> dict[str, Tensor]:
-    """Trains a flow network on all instances and gives its weights."""
+def fit_ours(loaded: Loaded, **settings: Any) -> GFlowExplainer:
+    """Fits the public class to all instances."""
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
-    return untrained(subject, settings).run(progress=False).weights()
+    explainer = GFlowExplainer(num_samples=SAMPLES, **{"seed": SEED, **settings})
+    return explainer.fit(**subject.request, progress=False)
 
 
-def sample_ours(subject: Subject, settings: Settings, weights: dict[str, Tensor]) -> tuple[Trainer, Rollouts]:
-    """Samples subgraphs of all instances at once."""
-    trainer = untrained(subject, settings, weights)
-    every = torch.arange(len(subject), device=subject.instances.device)
-    return trainer, trainer.network.sample(trainer.inputs, every.repeat_interleave(SAMPLES), EXPLAINING)
+def explain_ours(explainer: GFlowExplainer, loaded: Loaded, nodes: Tensor | None = None) -> list[SubgraphExplanation]:
+    """Explains instances in one call of the public class, as a user would."""
+    graph = loaded.benchmark.graphs[0].to(next(loaded.model.parameters()).device)
+    index = loaded.index if nodes is None else nodes
+    return explainer.explain(loaded.model, graph, index, model_config=CONFIG, progress=False)
 
 
-def policy_scores(subject: Subject, rollouts: Rollouts) -> Scores:
-    """Scores nodes and edges by the policy's own answer."""
-    reading = read_policy(rollouts)
-    return Scores(reading.node, edge_values(subject.instances, reading.neighbor))
-
-
-def explain_ours(subject: Subject, settings: Settings, weights: dict[str, Tensor]) -> Scores:
-    """Explains all instances at once, by both readings of the same samples; scores are those of the policy."""
-    trainer, rollouts = sample_ours(subject, settings, weights)
-    read_samples(subject.instances, rollouts.subgraphs, reward_weights(rollouts, trainer.reward, settings))
-    return policy_scores(subject, rollouts)
+def explain_singly(explainer: GFlowExplainer, loaded: Loaded, nodes: Sequence[int]) -> None:
+    """Explains instances one call each, by PyG's own ``Explainer``."""
+    graph = loaded.benchmark.graphs[0].to(next(loaded.model.parameters()).device)
+    masks = {"node_mask_type": "object", "edge_mask_type": "object"}
+    outer = Explainer(loaded.model, explainer, explanation_type="model", model_config=CONFIG, **masks)
+    for node in nodes:
+        outer(graph.x, graph.edge_index, index=node)
 
 
 class Peers:
@@ -169,14 +162,14 @@ class Peers:
         return Scores.of_edges(subject.instances, torch.cat(masks))
 
 
-def copied(loaded: Loaded, copies: int) -> Subject:
-    """Cuts instances out of several copies of the graph side by side, so that none is the same as another."""
+def copied(loaded: Loaded, copies: int) -> Loaded:
+    """Puts several copies of the graph side by side, so that none of their instances is the same as another."""
     graph = loaded.benchmark.graphs[0]
     shift = torch.arange(copies)[:, None] * graph.num_nodes
     edges = [(ends + shift).flatten() for ends in graph.edge_index.cpu()]
     data = Data(x=graph.x.repeat(copies, 1), edge_index=torch.stack(edges))
     benchmark = replace(loaded.benchmark, graphs=[data])
-    return Subject.of(loaded.model, benchmark, (loaded.index.cpu() + shift).flatten())
+    return replace(loaded, benchmark=benchmark, index=(loaded.index.cpu() + shift).flatten())
 
 
 def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
@@ -188,13 +181,12 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
         seconds of a peer are.
     """
     loaded = load(dataset, device)
-    settings = Settings(seed=SEED, **lengths.changes)
     peers = Peers(loaded, lengths)
     batched = {
         GNN_HERE: gnn_explainer.GNNExplainer(epochs=lengths.gnn_epochs),
         PG_HERE: pg_explainer.PGExplainer(epochs=lengths.pg_epochs),
     }
-    learned: dict[str, dict[str, Tensor]] = {}
+    learned: dict[str, GFlowExplainer] = {}
 
     def subject() -> Subject:
         return Subject.of(loaded.model, loaded.benchmark, loaded.index)
@@ -208,22 +200,21 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
         return finished
 
     # First calls load and set up what later ones find.
-    fit_ours(loaded, settings.change(max_updates=2))
+    fit_ours(loaded, max_updates=2)
     peers.fit_pg(epochs=1)
     trainings = {
-        OURS: done(lambda: learned.update({OURS: fit_ours(loaded, settings)})),
+        OURS: done(lambda: learned.update({OURS: fit_ours(loaded, **lengths.changes)})),
         PG: done(peers.fit_pg),
         PG_HERE: done(lambda: batched[PG_HERE].fit(subject(), SEED)),
     }
     if device == "cuda":
-        larger = Settings.preset("gpu", seed=SEED)
-        trainings[OURS_GPU] = done(lambda: learned.update({OURS_GPU: fit_ours(loaded, larger)}))
+        trainings[OURS_GPU] = done(lambda: learned.update({OURS_GPU: fit_ours(loaded, preset="gpu")}))
     training = interleaved(trainings, lengths.rounds, warm=True)
-    weights = learned[OURS]
-    few = lengths.pg_instances
+    ours, few = learned[OURS], lengths.pg_instances
     explaining = interleaved(
         {
-            OURS: done(lambda: explain_ours(subject(), settings, weights)),
+            OURS: done(lambda: explain_ours(ours, loaded)),
+            SINGLE: done(lambda: explain_singly(ours, loaded, peers.nodes[:few])),
             GNN: done(peers.explain_by_gnn),
             PG: done(lambda: peers.explain_by_pg(few)),
             GNN_HERE: done(lambda: batched[GNN_HERE].explain(subject(), SEED)),
@@ -231,19 +222,15 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
         },
         lengths.rounds,
     )
-    counts = {GNN: lengths.gnn_instances, PG: few}
+    counts = {GNN: lengths.gnn_instances, PG: few, SINGLE: few}
     explaining = {name: _each(values, counts.get(name, len(loaded.index))) for name, values in explaining.items()}
     many = copied(loaded, lengths.copies)
-    # A CPU gains nothing by larger batches, which only take memory.
-    parts = torch.arange(len(many), device=peers.device).split(len(many) if device == "cuda" else 256)
-    thrown = interleaved(
-        {OURS: done(lambda: [explain_ours(many.select(part), settings, weights) for part in parts])}, lengths.rounds
-    )
+    thrown = interleaved({OURS: done(lambda: explain_ours(ours, many))}, lengths.rounds)
     asked = subject()
-    truth = GroundTruth.of(loaded.benchmark, asked.instances)
+    truth = GroundTruth.of(loaded.benchmark, asked)
     assert truth is not None
     found = {
-        **{name: explain_ours(asked, settings, own) for name, own in learned.items()},
+        **{name: scores_of(explain_ours(own, loaded), asked, own.settings.max_nodes) for name, own in learned.items()},
         PG: peers.scores(asked),
         GNN_HERE: batched[GNN_HERE].explain(asked, SEED),
         PG_HERE: batched[PG_HERE].explain(asked, SEED),
@@ -251,14 +238,16 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
     return {
         "facts": loaded.facts,
         "instances": len(loaded.index),
-        "many_instances": len(many),
+        "many_instances": len(many.index),
         "training": training,
         "explaining": explaining,
-        "many": _each(thrown[OURS], len(many)),
+        "many": _each(thrown[OURS], len(many.index)),
         "auc": {name: agreement(asked, scores, truth)["auc_own"] for name, scores in found.items()},
         "ratios": {
             "explaining, GNNExplainer": ratio(explaining, GNN, OURS),
             "explaining, PGExplainer": ratio(explaining, PG, OURS),
+            "one a call, GNNExplainer": ratio(explaining, GNN, SINGLE),
+            "one a call, PGExplainer": ratio(explaining, PG, SINGLE),
             "training, PGExplainer": ratio(training, PG, OURS),
         },
     }
@@ -280,7 +269,7 @@ def tables(stored: dict[str, Any]) -> list[Table]:
     where = f"{stored['device']}, {stored['threads']} threads, {lengths['rounds']} rounds"
     ours = ", ".join([f"{SAMPLES} samples", *(f"{name} {value}" for name, value in lengths["changes"].items())])
     learned = {
-        **dict.fromkeys((OURS, OURS_GPU), ours),
+        **dict.fromkeys((OURS, OURS_GPU, SINGLE), ours),
         **dict.fromkeys((GNN, GNN_HERE), f"{lengths['gnn_epochs']} updates"),
         **dict.fromkeys((PG, PG_HERE), f"{lengths['pg_epochs']} epochs"),
     }

@@ -18,12 +18,13 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.measuring import environment, results_folder, threads, write_json
-from benchmarks.peers import DATASETS, FILES, SEED, copied, explain_ours, load
-from gflowbench.explainers.exact import untrained
+from benchmarks.peers import DATASETS, FILES, SEED, copied, explain_ours, fit_ours, load
 from gflowbench.explainers.interface import Subject
 from gflowexplainer.report.tables import NOT_THERE, Table, join
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.files import write_text
+from gflowexplainer.training.trainer import Trainer
 
 COPIES, REPEATS, SHOWN = {"cpu": 1, "cuda": 50}, 5, 6
 
@@ -62,19 +63,19 @@ def _is_kernel(event: Any) -> bool:
 
 
 def _own_time(event: Any) -> float:
-    """Gives the microseconds of an operator or kernel itself."""
+    """Returns the microseconds of an operator or kernel itself."""
     return event.self_device_time_total if _is_kernel(event) else event.self_cpu_time_total
 
 
 def measure(dataset: str, device: str, fast: bool) -> dict[str, Any]:
     """Looks at an update of the training and at a batch of explanations."""
-    loaded, settings = load(dataset, device), Settings(seed=SEED)
-    trainer = untrained(Subject.of(loaded.model, loaded.benchmark, loaded.index), settings)
+    loaded = load(dataset, device)
+    trainer = Trainer(FlowSampler(Settings(seed=SEED), Subject.of(loaded.model, loaded.benchmark, loaded.index)))
     many = copied(loaded, 1 if fast else COPIES[device])
-    weights = trainer.weights()
+    fitted = fit_ours(loaded, max_updates=2)
     return {
         "one update": look(trainer.step, device),
-        f"explaining {len(many):,} instances": look(lambda: explain_ours(many, settings, weights), device),
+        f"explaining {len(many.index):,} instances": look(lambda: explain_ours(fitted, many), device),
     }
 
 

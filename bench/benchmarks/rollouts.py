@@ -24,6 +24,7 @@ from gflowbench.explainers.interface import Subject
 from gflowbench.models import train
 from gflowexplainer.flow.sampling import follow_policy, roll_out
 from gflowexplainer.flow.states import States
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.training.trainer import Trainer
 
@@ -87,19 +88,12 @@ def make_trainer(fast: bool) -> Trainer:
     spread = torch.linspace(0, nodes.numel() - 1, INSTANCES).long()
     subject = Subject.of(model, benchmark, nodes[spread])
     settings = Settings(max_nodes=subject.max_nodes, batch_size=INSTANCES, rollouts=ROLLOUTS, seed=SEED)
-    return Trainer(
-        subject.predictor,
-        subject.instances,
-        settings,
-        embedding=subject.embedding,
-        evidence=subject.node_probabilities,
-        target=subject.target,
-    )
+    return Trainer(FlowSampler(settings, subject))
 
 
 def time_rollouts(trainer: Trainer, repeats: int, alone: int = 16) -> dict[str, Any]:
     """Times batched rollouts against single ones, which are spared encoding the instances."""
-    network, inputs = trainer.network, trainer.inputs
+    network, inputs = trainer.network, trainer.sampler.network_inputs
     every = torch.arange(INSTANCES).repeat_interleave(ROLLOUTS)
     with torch.no_grad():
         encoding = network.policy.encode(inputs.instances, inputs.features)
@@ -131,7 +125,7 @@ def watched_functions(trainer: Trainer) -> dict[str, list[tuple[Any, str]]]:
         "cut_vertices": [(gflowexplainer.flow.states, "add_node")],
         "choice": [(gflowexplainer.flow.network, "roll_out")],
         "rewards": [(reward, "log_reward"), (reward, "log_score")],
-        "loss": [(Trainer, "loss")],
+        "loss": [(FlowSampler, "loss")],
         "backward": [(torch.Tensor, "backward")],
         "optimizer": [(trainer.optimizer, "step")],
         "rest": [(Trainer, "step")],

@@ -24,7 +24,7 @@ def main(fast: bool = False) -> None:
         subject, _ = subject_of(dataset)
         truth = load(dataset, source="published").graphs[0].y[subject.index]
         predictor, instances = subject.predictor, subject.instances
-        with predictor.borrow():
+        with predictor.evaluating():
             bare = predictor.whole(replace(instances, surroundings=None, place_outside=None)).argmax(dim=1)
             kept = predictor.whole(instances).argmax(dim=1)
         found = {

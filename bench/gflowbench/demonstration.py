@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from gflowbench.explainers import Scores, Subject
+from gflowbench.explainers.gflow import GFlow
 from gflowbench.explainers.interface import Explainer
 from gflowbench.explainers.registry import names
 from gflowbench.metrics import MetricSettings
 from gflowbench.protocol import Contestant, Loaded, Problem, ProtocolSettings, evaluate, problem
 from gflowbench.protocol.presentation import TITLES
 from gflowbench.protocol.record import Cell, Record
-from gflowexplainer.explainer import GFlowExplainer
-from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer import SubgraphExplanation
 from gflowexplainer.report import Case
 from gflowexplainer.report.run_folder import Run
 from gflowexplainer.report.truth import own_motif
@@ -37,7 +37,7 @@ SHOWN = 8
 
 
 @dataclass
-class Task:
+class Exhibit:
     """A dataset, its GNN and how it is explained.
 
     Attributes:
@@ -49,41 +49,6 @@ class Task:
     loaded: Loaded
     problem: Problem
     settings: dict[str, Any] = field(default_factory=dict)
-
-
-class Fitted:
-    """GFlowExplainer as a user has it, behind the interface that all explainers are compared by."""
-
-    name = "gflow"
-
-    def __init__(self, task: Task, folder: Path, progress: bool) -> None:
-        self.algorithm = GFlowExplainer(**task.settings)
-        self.explanations: list[SubgraphExplanation] = []
-        self._task, self._folder, self._progress = task, folder, progress
-
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Trains in a folder, so that an interrupted training goes on."""
-        model, data, config = self._question(subject)
-        index = subject.index.tolist()
-        self.algorithm.fit(model, data, index, folder=self._folder, progress=self._progress, model_config=config)
-
-    def explain(self, subject: Subject, seed: int) -> Scores:
-        """Explains, and keeps the explanations for the report."""
-        model, data, config = self._question(subject)
-        found = self.algorithm.explain(model, data, subject.index.tolist(), progress=False, model_config=config)
-        self.explanations = found
-        instances = subject.instances
-        nodes = instances.node_id.split(instances.node_counts.tolist())
-        edges = instances.edge_id.split(instances.edge_ptr.diff().tolist())
-        node = torch.cat([e.node_mask[ids, 0] for e, ids in zip(found, nodes, strict=True)])
-        edge = torch.cat([e.edge_mask[ids] for e, ids in zip(found, edges, strict=True)])
-        return Scores(node.double(), edge.double())
-
-    def _question(self, subject: Subject) -> tuple[Any, Any, dict[str, str]]:
-        benchmark = self._task.loaded.benchmark
-        data = benchmark.graphs[0] if benchmark.task == "node" else benchmark.graphs
-        config = {"mode": "multiclass_classification", "task_level": benchmark.task, "return_type": "raw"}
-        return self._task.loaded.model, data, config
 
 
 class Remembering:
@@ -104,15 +69,15 @@ class Remembering:
         return self.scores
 
 
-def tasks(folder: Path, seed: int, progress: bool) -> list[Task]:
+def exhibits(folder: Path, seed: int, progress: bool) -> list[Exhibit]:
     """Generates the data and trains the GNNs, or finds them where an earlier run left them."""
     cycles = problem("tree-cycles", "trained", seed=seed, weights=folder / "gnns", progress=progress)
-    return [_task(each, {"seed": seed}) for each in (cycles, _few_motifs(folder / "gnns", seed, progress))]
+    return [_exhibit(each, {}) for each in (cycles, _few_motifs(folder / "gnns", seed, progress))]
 
 
-def _task(wanted: Problem, settings: dict[str, Any]) -> Task:
+def _exhibit(wanted: Problem, settings: dict[str, Any]) -> Exhibit:
     loaded = wanted.load()
-    return Task(loaded, Problem(wanted.dataset, wanted.gnn, lambda: loaded, wanted.settings), settings)
+    return Exhibit(loaded, Problem(wanted.dataset, wanted.gnn, lambda: loaded, wanted.settings), settings)
 
 
 def _few_motifs(folder: Path, seed: int, progress: bool) -> Problem:
@@ -170,11 +135,11 @@ def _demonstrate(run: Run, seed: int, tell: Callable[[str], None], progress: boo
     settings = ProtocolSettings(metrics=MetricSettings(num_contexts=20))
     cells: list[Cell] = []
     stability: dict[tuple[str, str, str], float] = {}
-    for task in tasks(run.folder, seed, progress):
+    for task in exhibits(run.folder, seed, progress):
         name = task.problem.dataset
         shares = ", ".join(f"{k} {v:.2f}" for k, v in task.loaded.facts["gnn_accuracies"].items())
         tell(f"{TITLES[name]}: {len(task.loaded.index)} instances; accuracy of the GNN: {shares}")
-        fitted = Fitted(task, run.folder / name, progress)
+        fitted = GFlow(**task.settings, fitting={"folder": run.folder / name, "progress": progress})
         beside = _beside()
         contestants = [
             Contestant("gflow", partial(_same, fitted), task.settings),
@@ -203,7 +168,7 @@ def _beside() -> dict[str, Remembering]:
     return {name: Remembering(create(name, **PEERS.get(name, {}))) for name in wanted}
 
 
-def _store(run: Run, task: Task, fitted: Fitted, beside: Mapping[str, Remembering], seed: int) -> None:
+def _store(run: Run, task: Exhibit, fitted: GFlow, beside: Mapping[str, Remembering], seed: int) -> None:
     """Stores a few explanations, with the truth and with what the peers say."""
     loaded = task.loaded
     step = max(1, len(loaded.index) // SHOWN)

@@ -5,8 +5,7 @@ import torch
 from typer.testing import CliRunner
 
 from gflowbench import demonstration
-from gflowbench.demonstration import Fitted, Task
-from gflowbench.explainers import Subject
+from gflowbench.demonstration import Exhibit
 from gflowbench.protocol import Loaded, Problem
 from gflowexplainer.cli.application import app
 from gflowexplainer.explainer import GFlowExplainer
@@ -16,17 +15,17 @@ from gflowexplainer.report.run_folder import Run
 QUICK = {"epochs": 3, "num_contexts": 4, "max_nodes": 3}
 
 
-def task(name, model, benchmark):
+def exhibit(name, model, benchmark):
     facts = {"gnn_accuracies": {"test": 1.0}}
     loaded = Loaded(model, benchmark, benchmark.index, facts)
-    return Task(loaded, Problem(name, "trained", lambda: loaded), dict(QUICK))
+    return Exhibit(loaded, Problem(name, "trained", lambda: loaded), dict(QUICK))
 
 
 @pytest.fixture
 def small(monkeypatch, two_triangles, molecules, count_neighbors, mean_degree):
     """Two tasks with graphs that can be counted on two hands."""
-    found = [task("tree-cycles", count_neighbors, two_triangles), task("ba-2motifs", mean_degree, molecules)]
-    monkeypatch.setattr(demonstration, "tasks", lambda folder, seed, progress: found)
+    found = [exhibit("tree-cycles", count_neighbors, two_triangles), exhibit("ba-2motifs", mean_degree, molecules)]
+    monkeypatch.setattr(demonstration, "exhibits", lambda folder, seed, progress: found)
     monkeypatch.setattr(demonstration, "PEERS", {"gnnexplainer": {"epochs": 2}})
     return found
 
@@ -69,34 +68,18 @@ def test_scored_in_an_earlier_run_that_was_interrupted_before_the_explanations(s
     assert torch.equal(after.edge_mask, before.edge_mask)
 
 
-def test_nothing_but_the_seed_is_set_and_the_threads_come_back(small, tmp_path, monkeypatch):
+def test_nothing_is_set_and_the_threads_come_back(small, tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(demonstration, "problem", lambda *words, **more: small[0].problem)
     monkeypatch.setattr(demonstration, "_few_motifs", lambda *words: small[1].problem)
-    assert [task.settings for task in demonstration.tasks(tmp_path, 3, False)] == [{"seed": 3}, {"seed": 3}]
+    assert [each.settings for each in demonstration.exhibits(tmp_path, 3, False)] == [{}, {}]
     before, seen = torch.get_num_threads(), []
 
     def interrupt(*words):
         seen.append(torch.get_num_threads())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demonstration, "tasks", interrupt)
+    monkeypatch.setattr(demonstration, "exhibits", interrupt)
     with pytest.raises(KeyboardInterrupt):
         demonstration.demonstrate(Run.begin(tmp_path, "demo", {}))
     assert (seen, torch.get_num_threads()) == ([1], before)
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_scores_are_the_masks_at_the_instances(small, tmp_path, place):
-    wanted = small[place]
-    subject = Subject.of(wanted.loaded.model, wanted.loaded.benchmark, wanted.loaded.index)
-    fitted = Fitted(wanted, tmp_path, progress=False)
-    fitted.fit(subject, 0)
-    scores = fitted.explain(subject, 0)
-    scores.check(subject.instances, "gflow")
-    instances = subject.instances
-    for i, explanation in enumerate(fitted.explanations):
-        for edge in range(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1])):
-            assert float(scores.edge[edge]) == float(explanation.edge_mask[instances.edge_id[edge]])
-        mine = instances.owner == i
-        assert torch.equal(scores.node[mine].float(), explanation.node_mask[instances.node_id[mine], 0])

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 from tqdm.auto import tqdm
 
-from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError, one_of
+from gflowexplainer.choices import Weighting
+from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import graphs_of, user_graph, without_batch
-from gflowexplainer.inference.estimates import WEIGHTINGS
-from gflowexplainer.inference.explain import answer
-from gflowexplainer.inference.fitted_state import Fitted
+from gflowexplainer.graphs.inputs import input_graph, without_batch
+from gflowexplainer.inference.explanations import explain_instances
+from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import GraphQuestions, NodeQuestions, Question, check_one
-from gflowexplainer.rewards.consensus import Consensus
-from gflowexplainer.rewards.reference_nodes import Witnesses
+from gflowexplainer.model.task import GraphTask, NodeTask, TaskInputs, check_one, task_of
+from gflowexplainer.rewards.reference_nodes import ReferenceNodes
+from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.storage.identity import model_fingerprint
@@ -33,6 +33,8 @@ from gflowexplainer.training.trainer import CHECKPOINT, Callback, Trainer, learn
 
 FILE = "explainer.safetensors"
 KIND = "explainer"
+OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_budget")
+"""Arguments that are no settings, and stored with them."""
 ALONE: dict[str, Any] = {
     "objective": "log_partition_variance",
     "epochs": 50,
@@ -98,12 +100,12 @@ class GFlowExplainer(ExplainerAlgorithm):
         alone = {} if preset == "paper" else ALONE
         self.settings_alone = Settings.preset(preset, **{**alone, **settings})
         self.num_samples = num_samples
-        self.weighting = one_of("weighting", weighting, WEIGHTINGS)
+        self.weighting = Weighting.of("weighting", weighting).value
         self.num_hops = num_hops
         self.certificate_limit = certificate_limit
         self.memory_budget = memory_budget
         self._preset, self._changes = preset, dict(settings)
-        self._fitted: Fitted | None = None
+        self._fitted: FittedState | None = None
 
     @property
     def is_fitted(self) -> bool:
@@ -150,18 +152,18 @@ class GFlowExplainer(ExplainerAlgorithm):
         config = self._config(None, None, index)
         if connected and self.explainer_config.explanation_type == ExplanationType.model:
             target = None
-        graph = user_graph(x, edge_index, kwargs, model)
-        questions: NodeQuestions | GraphQuestions
+        graph = input_graph(x, edge_index, kwargs, model)
+        task: NodeTask | GraphTask
         predictor = self._predictor(model, config)
         if predictor.level == "node":
             check_one(index, "node")
-            questions = NodeQuestions(predictor, graph, index, target, limit=self.settings.max_graph_nodes)
+            task = NodeTask(predictor, graph, index, target, limit=self.settings.max_graph_nodes)
         else:
             parts = without_batch(graph)
             if len(parts) > 1:
                 check_one(index, "graph")
-            questions = GraphQuestions(predictor, parts, index, target)
-        explanation = self._explain(questions, config, progress=False)[0]
+            task = GraphTask(predictor, parts, index, target)
+        explanation = self._explain(task, config, progress=False)[0]
         if connected:
             for name in ("node_mask", "edge_mask"):
                 if getattr(self.explainer_config, f"{name}_type") is None:
@@ -205,17 +207,12 @@ class GFlowExplainer(ExplainerAlgorithm):
             fabric: A Fabric that was launched: its processes, which all make this call, train together.
             **kwargs: Further arguments of the model.
         """
-        if self.settings.node_identities:
-            raise ConfigError(
-                "With node_identities=True the policy only knows the nodes it is trained on and explains no others. "
-                "Leave it out, or explain without fit."
-            )
-        config, questions = self._questions(model, data, index, target, model_config, graph_index, kwargs)
-        question = questions.question(slice(None))
+        config, task = self._task(model, data, index, target, model_config, graph_index, kwargs)
+        self.settings.check_task(task.predictor.level, shared=True)
         with learning():
-            trainer = self._trainer(question, self.settings, fabric=fabric)
+            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric)
             trainer.run(folder, progress=progress, callback=callback)
-        self._fitted = Fitted(trainer.weights(), model_fingerprint(model), config_to_dict(config))
+        self._fitted = FittedState(trainer.sampler.state(), model_fingerprint(model), config_to_dict(config))
         if folder is not None and trainer.ranks.first:
             self.save(folder)
         return self
@@ -237,37 +234,33 @@ class GFlowExplainer(ExplainerAlgorithm):
         Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that each instance is trained
         on by itself.
         """
-        config, questions = self._questions(model, data, index, target, model_config, graph_index, kwargs)
-        return self._explain(questions, config, progress=progress)
+        config, task = self._task(model, data, index, target, model_config, graph_index, kwargs)
+        return self._explain(task, config, progress=progress)
 
-    def _explain(
-        self, questions: NodeQuestions | GraphQuestions, config: ModelConfig, *, progress: bool
-    ) -> list[SubgraphExplanation]:
-        model = questions.predictor.model
-        name = model_fingerprint(model)
-        fitted = self._fitted
+    def _explain(self, task: NodeTask | GraphTask, config: ModelConfig, *, progress: bool) -> list[SubgraphExplanation]:
+        name, fitted = model_fingerprint(task.model), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
         at_once = 1 if fitted is None else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
-        explanations, witnesses = [], Witnesses(questions, self.settings)
+        explanations: list[SubgraphExplanation] = []
+        reference = ReferenceNodes(task, self.settings)
         for begin in tqdm(
-            range(0, len(questions), at_once),
+            range(0, len(task), at_once),
             disable=not progress or fitted is not None,
             desc="explain",
             leave=False,
         ):
-            asked = questions.question(slice(begin, begin + at_once))
-            for question in asked.split(self.num_samples * self.settings.max_nodes, self.memory_budget):
+            batch = task.inputs(slice(begin, begin + at_once))
+            for inputs in batch.split(self.num_samples * self.settings.max_nodes, self.memory_budget):
                 with learning():
                     if fitted is None:
-                        consensus = witnesses.consensus(question)
-                        trainer = self._trainer(question, self.settings_alone, consensus=consensus)
-                        trainer.run(progress=False)
+                        consensus = reference.consensus(inputs)
+                        sampler = FlowSampler(self.settings_alone, inputs, consensus=consensus)
+                        Trainer(sampler).run(progress=False)
                     else:
-                        trainer = self._trainer(question, self.settings, fitted.weights)
-                explanations += answer(
-                    trainer,
-                    question,
+                        sampler = self._fitted_sampler(inputs, fitted)
+                explanations += explain_instances(
+                    sampler,
                     num_samples=self.num_samples,
                     weighting=self.weighting,
                     certificate_limit=self.certificate_limit,
@@ -285,14 +278,11 @@ class GFlowExplainer(ExplainerAlgorithm):
             "kind": KIND,
             "preset": self._preset,
             "settings": self._changes,
-            "num_samples": self.num_samples,
-            "weighting": self.weighting,
-            "num_hops": self.num_hops,
-            "certificate_limit": self.certificate_limit,
+            **{name: getattr(self, name) for name in OPTIONS},
             "model": self._fitted.model,
             "config": self._fitted.config,
         }
-        write_checkpoint(Path(folder) / FILE, self._fitted.weights, meta)
+        write_checkpoint(Path(folder) / FILE, self._fitted.sampler.sections(), meta)
 
     @classmethod
     def load(cls, folder: str | Path) -> GFlowExplainer:
@@ -302,18 +292,18 @@ class GFlowExplainer(ExplainerAlgorithm):
             raise CheckpointError(
                 f"'{folder}' holds a training that was not finished. Call fit with this folder to go on with it."
             )
-        weights, meta = read_checkpoint(path)
+        sections, meta = read_checkpoint(path)
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{path}' holds no explainer (but {meta.get('kind') or 'a training'}).")
         try:
-            options = {name: meta[name] for name in ("num_samples", "weighting", "num_hops", "certificate_limit")}
-            explainer = cls(preset=meta["preset"], **options, **meta["settings"])
-            explainer._fitted = Fitted(weights, meta["model"], config_to_dict(ModelConfig(**meta["config"])))
+            explainer = cls(preset=meta["preset"], **{name: meta[name] for name in OPTIONS}, **meta["settings"])
+            config = config_to_dict(ModelConfig(**meta["config"]))
+            explainer._fitted = FittedState(SamplerState.from_sections(sections), meta["model"], config)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
         return explainer
 
-    def _questions(
+    def _task(
         self,
         model: nn.Module,
         data: Any,
@@ -321,27 +311,19 @@ class GFlowExplainer(ExplainerAlgorithm):
         target: Any,
         model_config: ModelConfig | Mapping[str, Any] | None,
         graph_index: GraphIndex | None,
-        kwargs: dict[str, Any],
-    ) -> tuple[ModelConfig, NodeQuestions | GraphQuestions]:
-        """Understands what a user asks of :meth:`fit` and :meth:`explain`."""
-        if isinstance(data, Batch):
-            data = data.to_data_list()
+        arguments: dict[str, Any],
+    ) -> tuple[ModelConfig, NodeTask | GraphTask]:
+        """Makes the task of what a user passes to :meth:`fit` and :meth:`explain`."""
         config = self._config(model_config, data, index)
-        predictor = self._predictor(model, config)
-        graphs = graphs_of(data, model, kwargs)
-        if predictor.level == "graph":
-            if graph_index is not None:
-                raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
-            if "batch" in kwargs and len(without_batch(graphs[0])) > 1:
-                raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
-            return config, GraphQuestions(predictor, [without_batch(g)[0] for g in graphs], index, target)
-        if len(graphs) != 1:
-            raise InstanceError(
-                f"A node-level model is explained on one graph (got {len(graphs)}). "
-                "Pass one Data, or a model_config with task_level='graph'."
-            )
-        limit = self.settings.max_graph_nodes
-        return config, NodeQuestions(predictor, graphs[0], index, target, graph_index=graph_index, limit=limit)
+        return config, task_of(
+            self._predictor(model, config),
+            data,
+            index,
+            target,
+            graph_index=graph_index,
+            limit=self.settings.max_graph_nodes,
+            arguments=arguments,
+        )
 
     def _config(self, given: Any, data: Any, index: Any) -> ModelConfig:
         """Finds out what kind of model is explained; see :meth:`fit` for the order."""
@@ -362,29 +344,10 @@ class GFlowExplainer(ExplainerAlgorithm):
             memory_budget=max(1, self.memory_budget // 4),
         )
 
-    def _trainer(
-        self,
-        question: Question,
-        settings: Settings,
-        weights: dict[str, Tensor] | None = None,
-        consensus: Consensus | None = None,
-        fabric: Fabric | None = None,
-    ) -> Trainer:
+    def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
         try:
-            return Trainer(
-                question.predictor,
-                question.instances,
-                settings,
-                embedding=question.embedding,
-                evidence=question.evidence,
-                target=question.target,
-                weights=weights,
-                consensus=consensus,
-                fabric=fabric,
-            )
+            return FlowSampler(self.settings, inputs, fitted.sampler)
         except (ConfigError, RuntimeError) as error:
-            if weights is None:
-                raise
             raise InstanceError(
                 f"The fitted flow network does not fit these graphs; their features must be those of the training: "
                 f"{error}"

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
+from gflowexplainer.choices import (
+    Choice,
+    Measure,
+    Objective,
+    ParentRule,
+    PolicyType,
+    Propagation,
+    Removal,
+    RewardType,
+    StartRule,
+)
 from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.flow.measure import MEASURES
-from gflowexplainer.flow.objectives import OBJECTIVES
-from gflowexplainer.flow.paper_policy import PROPAGATIONS
-from gflowexplainer.flow.states import PARENT_RULES
-from gflowexplainer.rewards.base import REMOVALS
+
+CHOICES: dict[str, type[Choice]] = {
+    "reward": RewardType,
+    "removal": Removal,
+    "start": StartRule,
+    "policy": PolicyType,
+    "propagation": Propagation,
+    "objective": Objective,
+    "measure": Measure,
+    "parents": ParentRule,
+}
+"""Settings that are choices."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +57,7 @@ class Settings:
         hidden: Width of the policy.
         model_embeddings: Whether the policy sees the explained model's node embeddings.
         node_identities: Whether the policy knows every training node by name.
-        objective: One of :data:`~gflowexplainer.flow.objectives.OBJECTIVES`.
+        objective: See :mod:`~gflowexplainer.flow.objectives`.
         measure: What subgraphs count before the reward: ``"growth"`` or ``"uniform"``; see
             :mod:`~gflowexplainer.flow.measure`.
         parents: ``"dag"``, ``"sequence"`` or ``"graph"``; of the uniform measure.
@@ -47,7 +65,8 @@ class Settings:
         max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
-        witnesses: Other nodes of the graph that a consensus is learned from where one node is explained without a fit.
+        reference_nodes: Other nodes of the graph that a consensus is learned from where a node is explained without
+            a fit.
         descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.
@@ -62,29 +81,29 @@ class Settings:
 
     max_nodes: int = 8
     min_nodes: int = 2
-    reward: str = "consensus"
+    reward: RewardType = RewardType.consensus
     beta: float = 2.0
     relative_beta: bool = True
     num_contexts: int = 16
     keep_probability: float = 0.5
-    removal: str = "auto"
+    removal: Removal = Removal.auto
     pooling: float = 30.0
     max_graph_nodes: int = 1000
-    start: str = "anywhere"
-    policy: str = "additive"
-    propagation: str = "graph"
+    start: StartRule = StartRule.anywhere
+    policy: PolicyType = PolicyType.additive
+    propagation: Propagation = Propagation.graph
     hidden: int = 64
     model_embeddings: bool = True
     node_identities: bool = False
-    objective: str = "log_partition_variance"
-    measure: str = "growth"
-    parents: str = "dag"
+    objective: Objective = Objective.log_partition_variance
+    measure: Measure = Measure.growth
+    parents: ParentRule = ParentRule.dag
     epochs: int = 200
     max_updates: int = 50
     batch_size: int = 64
     rollouts: int = 8
     descents: int = 4
-    witnesses: int = 64
+    reference_nodes: int = 64
     epsilon: float = 0.05
     temperature: float = 1.0
     replays: int = 0
@@ -96,19 +115,13 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        one_of("reward", self.reward, ("consensus", "context", "prediction", "regularized"))
-        one_of("removal", self.removal, ("auto", *REMOVALS))
-        one_of("start", self.start, ("anywhere", "locator"))
-        one_of("policy", self.policy, ("additive", "paper"))
-        one_of("propagation", self.propagation, PROPAGATIONS)
-        one_of("objective", self.objective, OBJECTIVES)
-        one_of("measure", self.measure, MEASURES)
-        one_of("parents", self.parents, PARENT_RULES)
+        for name, choices in CHOICES.items():
+            object.__setattr__(self, name, choices.of(name, getattr(self, name)))
         self._right_types()
         counts = ("max_nodes", "min_nodes", "num_contexts", "max_graph_nodes", "hidden", "epochs", "batch_size")
         for name in (*counts, "rollouts", "descents"):
             self._at_least(name, 1)
-        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "witnesses"):
+        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "reference_nodes"):
             self._at_least(name, 0)
         for name in ("beta", "temperature", "learning_rate"):
             if getattr(self, name) <= 0:
@@ -122,15 +135,40 @@ class Settings:
             raise ConfigError(f"'seed' must fit into 64 bits (got {self.seed!r}).")
         if self.min_nodes > self.max_nodes:
             raise ConfigError(f"'min_nodes' ({self.min_nodes}) must not exceed 'max_nodes' ({self.max_nodes}).")
-        self._measurable()
+        self._check_measure()
 
-    def _measurable(self) -> None:
+    def check_task(self, level: str, *, shared: bool = False) -> None:
+        """Refuses combinations that make no sense for a task; those that never do are refused when they are set.
+
+        Args:
+            level: ``"node"`` or ``"graph"``.
+            shared: Whether one network is fitted that explains other instances too.
+        """
+        if shared and self.node_identities:
+            raise ConfigError(
+                "With node_identities=True the policy only knows the nodes it is trained on and explains no others. "
+                "Leave it out, or explain without fit."
+            )
+        if level == "node" or self.start == StartRule.locator:
+            return
+        if self.reward == RewardType.regularized:
+            raise ConfigError(
+                "The regularised reward measures distances from the start node, so explanations cannot start anywhere. "
+                "Use start='locator'."
+            )
+        if self.objective in (Objective.detailed_balance, Objective.subtrajectory_balance):
+            raise ConfigError(
+                f"'{self.objective}' compares states that may stop, and where explanations may start anywhere the "
+                "first state may not. Use 'log_partition_variance' or 'flow_matching', or start='locator'."
+            )
+
+    def _check_measure(self) -> None:
         """Refuses the growth measure where parents decide: the number of ways into a state is not what it counts."""
-        if self.measure == "growth" and self.objective in ("flow_matching", "raw_flow_matching"):
+        if self.measure == Measure.growth and self.objective.needs_inflow:
             raise ConfigError(
                 f"'{self.objective}' counts every subgraph alike. Set measure='uniform' too, or use another objective."
             )
-        if self.measure == "growth" and self.parents != "dag":
+        if self.measure == Measure.growth and self.parents != ParentRule.dag:
             raise ConfigError(f"parents='{self.parents}' is a rule of the uniform measure. Set measure='uniform' too.")
 
     def _right_types(self) -> None:
@@ -155,7 +193,7 @@ class Settings:
 
     @classmethod
     def preset(cls, name: str = "default", **changes: Any) -> Settings:
-        """Gives a named set of settings, with ``changes``.
+        """Returns a named set of settings, with ``changes``.
 
         ``"default"``: the consensus reward with the additive policy. ``"gpu"``: the same in fewer and larger updates,
         which suit a machine that is slow to begin and fast to calculate. ``"context"``: the context reward, which is
@@ -175,11 +213,11 @@ class Settings:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives plain values that JSON can hold."""
-        return asdict(self)
+        """Returns plain values that JSON can hold."""
+        return {name: value.value if isinstance(value, Choice) else value for name, value in vars(self).items()}
 
     def change(self, **changes: Any) -> Settings:
-        """Gives a copy with some values changed."""
+        """Returns a copy with some values changed."""
         return self.from_dict({**self.to_dict(), **changes})
 
 

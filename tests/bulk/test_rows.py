@@ -25,7 +25,7 @@ def test_a_row_holds_what_the_explanation_says(explanation, tmp_path):
     assert table.schema == schema()
     (stored,) = table.to_pylist()
     assert stored["instance"] == 1
-    assert stored["class"] == explanation.held_class
+    assert stored["class"] == explanation.explained_class
     assert stored["prediction"] == pytest.approx(explanation.whole_prediction)
     assert [tuple(s["nodes"]) for s in stored["subgraphs"]] == [s.nodes for s in explanation.top(2)]
     assert stored["num_subgraphs"] == len(explanation.subgraphs) >= 2

@@ -27,7 +27,7 @@ def test_explain_says_what_the_library_says(workspace, invoke):
         assert entry["name"] == f"node {explanation.explained_node}"
         assert [tuple(s["nodes"]) for s in entry["subgraphs"]] == [s.nodes for s in explanation.top(10)]
         assert entry["certificate"]["distance"] == pytest.approx(explanation.certificate.distance)
-        assert entry["class"] == explanation.held_class
+        assert entry["class"] == explanation.explained_class
         assert entry["prediction"] == pytest.approx(explanation.whole_prediction)
     for name in ("config.json", "environment.json", "results.md", "results.tex", "report.html"):
         assert (workspace / "run" / name).is_file()

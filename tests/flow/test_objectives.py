@@ -52,7 +52,7 @@ ALL = {
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_exact_flows_have_no_loss(name):
-    assert float(ALL[name](visited())) == pytest.approx(0, abs=1e-12)
+    assert float(ALL[name](visited()).mean) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -60,17 +60,17 @@ def test_the_exact_flows_have_no_loss(name):
 def test_wrong_flows_have_a_loss(name, wrong):
     if name == "raw_flow_matching" and wrong == {"stop0": 0.5}:
         pytest.skip("as printed, a stop flow is compared with the reward only where a rollout ended")
-    assert float(ALL[name](visited(**wrong))) > 1e-3
+    assert float(ALL[name](visited(**wrong)).mean) > 1e-3
 
 
 @pytest.mark.parametrize("name", ["detailed_balance", "subtrajectory_balance", "log_partition_variance"])
 def test_balance_does_not_see_a_common_factor_of_the_flows(name):
-    assert float(ALL[name](visited(scale=7.0))) == pytest.approx(0, abs=1e-12)
+    assert float(ALL[name](visited(scale=7.0)).mean) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["flow_matching", "raw_flow_matching"])
 def test_flow_matching_sees_a_common_factor_of_the_flows(name):
-    assert float(ALL[name](visited(scale=7.0))) > 1
+    assert float(ALL[name](visited(scale=7.0)).mean) > 1
 
 
 def test_estimates_of_the_partition_function_by_hand():
@@ -85,18 +85,40 @@ def test_values_by_hand():
     flows = visited(to1=3.0)
     a, b = math.log(7), math.log(14 / 3)
     gap = (a - b) ** 2
-    assert float(objectives.detailed_balance(flows)) == pytest.approx(gap / 2)
-    assert float(objectives.subtrajectory_balance(flows)) == pytest.approx(2 * (gap / 4) / 4)
+    assert float(objectives.detailed_balance(flows).mean) == pytest.approx(gap / 2)
+    assert float(objectives.subtrajectory_balance(flows).mean) == pytest.approx(2 * (gap / 4) / 4)
     mean = (3 * a + b) / 4
-    assert float(objectives.log_partition_variance(flows)) == pytest.approx((3 * (a - mean) ** 2 + (b - mean) ** 2) / 4)
+    assert float(objectives.log_partition_variance(flows).mean) == pytest.approx(
+        (3 * (a - mean) ** 2 + (b - mean) ** 2) / 4
+    )
     z = math.log(6)
     expected = (3 * (a - z) ** 2 + (b - z) ** 2) / 4
-    assert float(objectives.trajectory_balance(flows, LOG_Z)) == pytest.approx(expected)
+    assert float(objectives.trajectory_balance(flows, LOG_Z).mean) == pytest.approx(expected)
     ends = ((b - z) ** 2 + (a - z) ** 2) / 2
-    assert float(objectives.trajectory_balance(flows, LOG_Z, prefixes=False)) == pytest.approx(ends)
+    assert float(objectives.trajectory_balance(flows, LOG_Z, prefixes=False).mean) == pytest.approx(ends)
     # Into {0,1} flow 3, out 2; everything else agrees.
-    assert float(objectives.flow_matching(flows)) == pytest.approx((math.log(3) - math.log(2)) ** 2 / 4)
-    assert float(objectives.raw_flow_matching(flows)) == pytest.approx((3 - 2) ** 2 / 2)
+    assert float(objectives.flow_matching(flows).mean) == pytest.approx((math.log(3) - math.log(2)) ** 2 / 4)
+    assert float(objectives.raw_flow_matching(flows).mean) == pytest.approx((3 - 2) ** 2 / 2)
+
+
+def test_rollouts_of_different_lengths_count_what_they_visited():
+    """The second rollout stops at once: the grid of two rollouts and two depths holds three states, not four."""
+    whole = visited(to1=3.0)
+    kept = torch.tensor([0, 1, 2])
+    flows = VisitedFlows(
+        **{name: getattr(whole, name)[kept] for name in ("out", "stop", "taken", "inflow", "log_reward", "can_stop")},
+        measure=torch.zeros(3),
+        successor=torch.tensor([2, -1, -1]),
+        rollout=torch.tensor([0, 1, 0]),
+        depth=torch.tensor([0, 0, 1]),
+        group=torch.tensor([0, 0]),
+    )
+    a, b = math.log(7), math.log(14 / 3)
+    assert float(objectives.subtrajectory_balance(flows).mean) == pytest.approx(2 * ((a - b) / 2) ** 2 / 3)
+    assert float(objectives.detailed_balance(flows).mean) == pytest.approx((a - b) ** 2)
+    mean = (2 * a + b) / 3
+    variance = (2 * (a - mean) ** 2 + (b - mean) ** 2) / 3
+    assert float(objectives.log_partition_variance(flows).mean) == pytest.approx(variance)
 
 
 def test_several_parents_share_the_backward_probability():
@@ -118,7 +140,7 @@ def test_several_parents_share_the_backward_probability():
     estimates, _ = objectives.log_partition_estimates(flows)
     torch.testing.assert_close(estimates, torch.full((1, 3), math.log(4.0)))
     for name in ("flow_matching", "detailed_balance", "log_partition_variance"):
-        assert float(ALL[name](flows)) == pytest.approx(0, abs=1e-10)
+        assert float(ALL[name](flows).mean) == pytest.approx(0, abs=1e-10)
 
 
 def test_an_empty_state_is_no_end():
@@ -136,8 +158,8 @@ def test_an_empty_state_is_no_end():
         depth=torch.tensor([0, 0, 1, 1]),
         group=torch.tensor([0, 0]),
     )
-    assert float(objectives.log_partition_variance(flows)) == pytest.approx(0, abs=1e-10)
-    assert float(objectives.flow_matching(flows)) == pytest.approx(0, abs=1e-10)
+    assert float(objectives.log_partition_variance(flows).mean) == pytest.approx(0, abs=1e-10)
+    assert float(objectives.flow_matching(flows).mean) == pytest.approx(0, abs=1e-10)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -147,6 +169,6 @@ def test_gradients_are_finite(name):
     inflow = flows.inflow.clone().requires_grad_()
     from dataclasses import replace
 
-    ALL[name](replace(flows, out=out, stop=stop, taken=taken, inflow=inflow)).backward()
+    ALL[name](replace(flows, out=out, stop=stop, taken=taken, inflow=inflow)).mean.backward()
     for tensor in (out, stop, taken, inflow):
         assert tensor.grad is None or torch.isfinite(tensor.grad).all()

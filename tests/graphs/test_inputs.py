@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graphs.inputs import user_graph, without_batch
+from gflowexplainer.graphs.inputs import input_graph, without_batch
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house
 
 
@@ -17,7 +17,7 @@ def union():
 def test_a_union_is_taken_apart():
     x, edges, batch = union()
     weight = torch.arange(edges.size(1)).float()
-    parts = without_batch(user_graph(x, edges, {"batch": batch, "edge_weight": weight}, GraphModel()))
+    parts = without_batch(input_graph(x, edges, {"batch": batch, "edge_weight": weight}, GraphModel()))
     for part, whole in zip(parts, (house(), cycle(4)), strict=True):
         assert torch.equal(part.x, whole.x)
         assert torch.equal(part.edge_index, whole.edge_index)
@@ -30,11 +30,11 @@ def test_a_union_with_edges_to_nowhere():
     x, edges, batch = union()
     edges[0, 3] = 99
     with pytest.raises(InstanceError, match="names node 99"):
-        without_batch(user_graph(x, edges, {"batch": batch}, GraphModel()))
+        without_batch(input_graph(x, edges, {"batch": batch}, GraphModel()))
 
 
 def test_nothing_is_read():
     """Tensors without any content pass, so that a graph of any size is taken at no cost."""
     x, edges = torch.empty(10**9, 16, device="meta"), torch.empty(2, 10**10, dtype=torch.long, device="meta")
-    graph = user_graph(x, edges, {}, NodeModel().to("meta"))
+    graph = input_graph(x, edges, {}, NodeModel().to("meta"))
     assert graph.detached().x.size(0) == 10**9

@@ -6,7 +6,7 @@ import torch
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-from gflowexplainer.inference.estimates import read_policy
+from gflowexplainer.inference.estimates import estimate_from_policy
 from gflowexplainer.testing import GraphModel, NodeModel, path, random_graph
 
 QUICK = {"max_nodes": 3, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 32}
@@ -53,10 +53,10 @@ def test_distances_against_a_path_worked_out_by_hand(num_samples, measure, count
 
 def test_the_error_is_that_of_the_mask_also_where_an_expected_probability_exceeds_one(monkeypatch):
     def too_large(*arguments):
-        reading = read_policy(*arguments)
+        reading = estimate_from_policy(*arguments)
         return replace(reading, node=4 * reading.node)
 
-    monkeypatch.setattr("gflowexplainer.inference.explain.read_policy", too_large)
+    monkeypatch.setattr("gflowexplainer.inference.explanations.estimate_from_policy", too_large)
     explanation = GFlowExplainer(**QUICK).explain(NodeModel(seed=4), path(4), 1)[0]
     assert float(explanation.node_mask.max()) == 1
     assert 0 < explanation.certificate.node_error <= 1

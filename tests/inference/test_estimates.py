@@ -1,14 +1,20 @@
 import pytest
 import torch
 
+from gflowexplainer.choices import Measure
 from gflowexplainer.flow.exact import enumerate_subgraphs, exact_marginals, terminal_distribution
-from gflowexplainer.flow.measure import MEASURES, log_growth
+from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
 from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.inference.estimates import expected_marginals, importance_weights, read_policy, read_samples
+from gflowexplainer.inference.estimates import (
+    estimate_from_policy,
+    estimate_from_samples,
+    expected_marginals,
+    importance_weights,
+)
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import house, path, random_graph, star
 
@@ -16,7 +22,7 @@ from gflowexplainer.testing import house, path, random_graph, star
 def test_samples_are_counted():
     instances = Instances.of_graphs([house()])
     samples = Subgraphs(torch.zeros(4, dtype=torch.long), torch.tensor([[0, 1], [1, 0], [0, 1], [0, 3]]))
-    reading = read_samples(instances, samples)
+    reading = estimate_from_samples(instances, samples)
     torch.testing.assert_close(reading.node, torch.tensor([1, 0.75, 0, 0.25, 0], dtype=torch.double))
     assert sorted(reading.probability.tolist()) == pytest.approx([0.25, 0.75])
     assert float(reading.effective_size) == pytest.approx(4)
@@ -25,14 +31,14 @@ def test_samples_are_counted():
 def test_weights_are_normalised_within_each_instance():
     instances = Instances.of_graphs([house(), house()])
     samples = Subgraphs(torch.tensor([0, 0, 1]), torch.tensor([[0, 1], [0, 3], [5, 6]]))
-    reading = read_samples(instances, samples, torch.tensor([3.0, 1.0, 1e-30]).log())
+    reading = estimate_from_samples(instances, samples, torch.tensor([3.0, 1.0, 1e-30]).log())
     assert reading.node[:5].tolist() == pytest.approx([1, 0.75, 0, 0.25, 0])
     assert reading.node[5:].tolist() == pytest.approx([1, 1, 0, 0, 0])
     assert reading.effective_size.tolist() == pytest.approx([1 / (0.75**2 + 0.25**2), 1])
 
 
 @pytest.mark.parametrize("rooted", [True, False])
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", Measure.names())
 def test_weighted_samples_of_any_policy_tend_to_the_target(rooted, measure):
     instances = Instances.of_graphs([house(), random_graph(7, 0.2, 1)])
     start = instances.ptr[:-1] if rooted else None
@@ -53,11 +59,11 @@ def test_weighted_samples_of_any_policy_tend_to_the_target(rooted, measure):
     starts = None if start is None else start[several]
     rollouts = roll_out(instances, several, starts, 4, follow_policy(policy, encoding))
     weight = importance_weights(rollouts, reward(rollouts.subgraphs), measure=measure)
-    reading = read_samples(instances, rollouts.subgraphs, weight)
+    reading = estimate_from_samples(instances, rollouts.subgraphs, weight)
     torch.testing.assert_close(reading.node, node, atol=0.03, rtol=0)
     torch.testing.assert_close(reading.neighbor, edge, atol=0.03, rtol=0)
     # Counting alone gives the policy's answer, which is another one.
-    counted = read_samples(instances, rollouts.subgraphs)
+    counted = estimate_from_samples(instances, rollouts.subgraphs)
     assert (counted.node - node).abs().max() > 0.05
 
 
@@ -104,7 +110,7 @@ def test_expected_marginals_are_nearer_to_the_truth_than_counts_of_the_same_roll
     for draw in range(60):
         rollouts = case.roll_out(16, draw)
         expected.append(torch.cat(expected_marginals(rollouts)) - truth)
-        reading = read_samples(case.instances, rollouts.subgraphs)
+        reading = estimate_from_samples(case.instances, rollouts.subgraphs)
         counted.append(torch.cat([reading.node, reading.neighbor]) - truth)
     fewer, more = torch.stack(expected).square().mean(dim=0), torch.stack(counted).square().mean(dim=0)
     assert fewer.mean() < 0.5 * more.mean()
@@ -169,7 +175,7 @@ def test_the_policys_answer_counts_subgraphs_and_expects_nodes():
     inputs = NetworkInputs.of(instances, instances.x, settings, 2)
     network = FlowNetwork(settings, inputs)
     rollouts = network.sample(inputs, torch.arange(2).repeat_interleave(32), 7)
-    reading, counted = read_policy(rollouts), read_samples(instances, rollouts.subgraphs)
+    reading, counted = estimate_from_policy(rollouts), estimate_from_samples(instances, rollouts.subgraphs)
     assert torch.equal(reading.subgraphs.members, counted.subgraphs.members)
     assert torch.equal(reading.probability, counted.probability)
     node, edge = expected_marginals(rollouts)
@@ -187,7 +193,7 @@ def test_an_instance_that_is_there_twice_is_read_twice():
     encoding = policy.encode(instances, instances.x)
     rollouts = roll_out(instances, several, instances.center[several], 4, follow_policy(policy, encoding))
     assert torch.equal(rollouts.subgraphs.instance, several)
-    for reading in (read_policy(rollouts), read_samples(instances, rollouts.subgraphs)):
+    for reading in (estimate_from_policy(rollouts), estimate_from_samples(instances, rollouts.subgraphs)):
         first, second = reading.node.chunk(2)
         torch.testing.assert_close(first, second)
         assert float(first.max()) == pytest.approx(1)

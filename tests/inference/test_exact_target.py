@@ -7,6 +7,8 @@ from gflowexplainer.errors import EnumerationError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.exact_target import DistanceCurve
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import NodeModel, random_graph
 from gflowexplainer.training.curves import METRICS
@@ -20,7 +22,7 @@ def trainer(**settings):
     chosen = Settings(**{**small, "objective": "log_partition_variance", "model_embeddings": False, **settings})
     with torch.no_grad():
         evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
-    return Trainer(Predictor(model), instances, chosen, evidence=evidence)
+    return Trainer(FlowSampler(chosen, TaskInputs.of(Predictor(model), instances, node_prediction=evidence)))
 
 
 @pytest.mark.parametrize("reward", [{"beta": 3.0}, {"reward": "context", "relative_beta": False, "min_nodes": 1}])

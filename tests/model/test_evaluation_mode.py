@@ -1,4 +1,4 @@
-"""A borrowed model comes back exactly as it was, whatever it did in the meantime."""
+"""A evaluation_mode model comes back exactly as it was, whatever it did in the meantime."""
 
 import random
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from torch_geometric.nn import APPNP, GCNConv, SGConv
 from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.model.evaluation_mode import borrowed
+from gflowexplainer.model.evaluation_mode import evaluation_mode
 from gflowexplainer.model.predictor import Predictor, embeddings
 from gflowexplainer.model.target import Target
 from gflowexplainer.rewards import PredictionReward
@@ -82,14 +82,14 @@ def portrait(model: nn.Module) -> dict[str, Any]:
 
 def call(model: nn.Module) -> None:
     graph = house()
-    with borrowed(model):
+    with evaluation_mode(model):
         assert not torch.is_grad_enabled()
         model(graph.x, graph.edge_index)
 
 
 def call_nested(model: nn.Module) -> None:
     graph = house()
-    with borrowed(model):
+    with evaluation_mode(model):
         model(graph.x, graph.edge_index)
         middle = portrait(model)
         try:
@@ -138,7 +138,7 @@ def test_exceptions_of_the_block_pass_through(use: Callable[[nn.Module], None]) 
 
 def test_every_module_is_in_evaluation_mode_inside() -> None:
     model = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout(), nn.BatchNorm1d(2)))
-    with borrowed(model) as same:
+    with evaluation_mode(model) as same:
         assert same is model
         assert not any(module.training for module in model.modules())
     assert all(module.training for module in model.modules())
@@ -147,7 +147,7 @@ def test_every_module_is_in_evaluation_mode_inside() -> None:
 def test_backward_still_works_afterwards() -> None:
     graph, model = house(), nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     loss = model(graph.x).square().sum()
-    with borrowed(model):
+    with evaluation_mode(model):
         model(graph.x)
     loss.backward()
     assert model[0].weight.grad is not None
@@ -176,7 +176,7 @@ def test_layers_that_remember_a_graph_look_at_the_one_they_get(make: Callable[[b
     plain.load_state_dict(remembering.state_dict())
     whole = remembering(graph.x, graph.edge_index)
     less = graph.edge_index[:, :2]
-    with borrowed(remembering):
+    with evaluation_mode(remembering):
         torch.testing.assert_close(remembering(graph.x, less), plain(graph.x, less))
         torch.testing.assert_close(remembering(graph.x, graph.edge_index), whole)
     torch.testing.assert_close(remembering(graph.x, less), whole)  # it remembers again

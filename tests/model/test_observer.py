@@ -124,11 +124,11 @@ def test_explanations_in_a_large_graph_know_what_is_around(ladder, tmp_path):
     fields = explanation._fields()
     for name in ("node_mask", "edge_mask", "prediction", "target"):
         assert fields[name].values.size(0) < 50
-    assert explanation.held_class == int(whole[200].argmax())
+    assert explanation.explained_class == int(whole[200].argmax())
     assert explanation.whole_prediction == pytest.approx(whole[200].softmax(dim=0).tolist(), abs=1e-5)
     explanation.save(tmp_path / "e.safetensors")
     again = type(explanation).load(tmp_path / "e.safetensors")
-    assert again.held_class == explanation.held_class
+    assert again.explained_class == explanation.explained_class
     assert torch.equal(again.node_mask, explanation.node_mask)
     assert explanation.node_mask.shape == (LONG, 1)
     assert explanation.validate()
@@ -147,7 +147,7 @@ def test_explanations_in_a_large_graph_know_what_is_around(ladder, tmp_path):
 def test_targets_of_the_users_in_a_large_graph(ladder):
     algorithm = GFlowExplainer(**QUICK).fit(NodeModel(), ladder, [3, 5], progress=False)
     for label, explanation in enumerate(algorithm.explain(NodeModel(), ladder, [200] * 3, target=[0, 1, 2])):
-        assert explanation.held_class == int(explanation.target[200]) == label
+        assert explanation.explained_class == int(explanation.target[200]) == label
 
 
 def test_a_small_memory_budget_changes_nothing(ladder):
@@ -159,4 +159,4 @@ def test_a_small_memory_budget_changes_nothing(ladder):
     for one, other in zip(*answers, strict=True):
         torch.testing.assert_close(one.node_mask, other.node_mask, atol=1e-5, rtol=0)
         assert [s.nodes for s in one.subgraphs] == [s.nodes for s in other.subgraphs]
-        assert (one.explained_node, one.held_class) == (other.explained_node, other.held_class)
+        assert (one.explained_node, one.explained_class) == (other.explained_node, other.explained_class)

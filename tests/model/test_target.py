@@ -58,7 +58,7 @@ def test_class_of_the_users_choice_is_held(nodes: Instances) -> None:
     assert target.label is not None
     assert target.label.equal(label)
     prediction = torch.tensor([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0]])
-    ours = target.log_hold(prediction, torch.tensor([0, 1]))
+    ours = target.log_preservation(prediction, torch.tensor([0, 1]))
     torch.testing.assert_close(ours, torch.tensor([0.5, TINY]).log())
 
 
@@ -76,7 +76,7 @@ def test_values_are_held_in_units_of_what_the_neighbors_add(sums: Instances) -> 
     assert target.prediction.tolist() == [[3.0], [7.0], [6.0]]
     assert target.scale.tolist() == [2.0, 5.0, 2.0]
     # Off by nothing, by one unit, by two.
-    ours = target.log_hold(torch.tensor([[3.0], [2.0], [10.0]]), torch.tensor([0, 1, 2]))
+    ours = target.log_preservation(torch.tensor([[3.0], [2.0], [10.0]]), torch.tensor([0, 1, 2]))
     assert ours.tolist() == [0.0, -0.5, -2.0]
 
 
@@ -98,7 +98,7 @@ def test_value_that_nothing_changes_has_a_unit_all_the_same() -> None:
     lonely = Instances.around_nodes(torch.ones(1, 1), torch.empty(2, 0, dtype=torch.long), [0], 1)
     target = Target.of(Predictor(NeighborSum(), mode="regression"), lonely)
     assert target.scale.item() > 0
-    assert target.log_hold(torch.ones(1, 1), torch.tensor([0])).item() == 0
+    assert target.log_preservation(torch.ones(1, 1), torch.tensor([0])).item() == 0
 
 
 def test_memory_budget_changes_nothing(sums: Instances) -> None:

@@ -7,7 +7,7 @@ import pickle
 import pytest
 import torch
 
-from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack, unpack
+from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def test_copies_stay_small_and_apart(fields, copied):
 
 def test_packing(fields):
     fields["deep"] = SparseRows(torch.tensor([1.0]), torch.tensor([2]), 3, fill=math.nan)
-    tensors, plain = pack(fields.raw())
+    tensors, plain = pack_fields(fields.raw())
     assert set(plain) == {"mask", "deep"}
-    again = unpack(tensors | {"x": torch.ones(2)}, plain)
+    again = unpack_fields(tensors | {"x": torch.ones(2)}, plain)
     assert set(again) == {"mask", "deep", "x"}
     for name in plain:
         torch.testing.assert_close(again[name].dense(), fields[name], equal_nan=True)

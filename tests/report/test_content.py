@@ -36,8 +36,8 @@ def test_reports_need_cases_with_names_of_their_own(house_case):
 def test_what_an_explanation_says_of_the_whole_graph(house_case):
     explanation = house_case().explanation
     assert explanation.whole_prediction == pytest.approx((0.1, 0.9))
-    assert explanation.held_class == 1
+    assert explanation.explained_class == 1
     del explanation.prediction, explanation.target
     assert explanation.whole_prediction is None
-    assert explanation.held_class is None
+    assert explanation.explained_class is None
     assert (explanation.weighting, explanation.num_samples) == ("policy", 16)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -159,7 +160,7 @@ def test_a_column_that_is_constant_within_instances_says_nothing() -> None:
     assert torch.isfinite(found).all()
     flat, explained = fit_weights(description, torch.ones(110), instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
     assert (flat.abs() < 1e-12).all()
-    assert explained == 0
+    assert explained == pytest.approx(0, abs=1e-9)  # of nothing, up to rounding
 
 
 # What is learned ------------------------------------------------------------------------------------------------------
@@ -250,13 +251,13 @@ def test_of_two_removals_the_one_that_agrees_better_is_taken() -> None:
 def test_it_survives_a_file_and_another_file_is_refused() -> None:
     instances = Instances.of_graphs([kinds_graph(seed) for seed in range(3)])
     consensus = learn(Predictor(KindsAndBonds(), level="graph", num_hops=1), instances, removals=("isolate",))
-    again = Consensus.from_tensors(consensus.tensors(), torch.device("cpu"))
+    again = Consensus.from_tensors(consensus.tensors())
     assert torch.equal(again.basis, consensus.basis)
     assert torch.equal(again.weight, consensus.weight)
     assert (again.removal, again.explained) == ("isolate", consensus.explained)
-    for wrong in ({}, {**consensus.tensors(), "consensus/facts": torch.tensor([7.0, 0.0])}):
+    for wrong in ({}, {**consensus.tensors(), "facts": torch.tensor([7.0, 0.0])}):
         with pytest.raises(CheckpointError, match="no consensus reward"):
-            Consensus.from_tensors(wrong, torch.device("cpu"))
+            Consensus.from_tensors(wrong)
 
 
 def test_values_instead_of_classes_have_one_row_of_weights() -> None:
@@ -361,7 +362,7 @@ def test_a_batch_gives_what_its_members_give_alone() -> None:
     reward = ConsensusReward(predictor, together, raw=together.x, **settings)
     subgraphs = connected_of(together)
     reward.calibrate(subgraphs)
-    score, values = reward.log_reward(subgraphs), reward.values()
+    score, values = reward.log_reward(subgraphs), reward.node_values()
     for number in range(3):
         alone = together.select(torch.tensor([number]))
         mine = ConsensusReward(predictor, alone, raw=alone.x, **settings)
@@ -370,7 +371,7 @@ def test_a_batch_gives_what_its_members_give_alone() -> None:
         rows = subgraphs.instance == number
         assert torch.equal(subgraph_keys(together, subgraphs)[rows], subgraph_keys(alone, inside))
         torch.testing.assert_close(mine.log_reward(inside), score[rows])
-        torch.testing.assert_close(mine.values(), values[together.owner == number])
+        torch.testing.assert_close(mine.node_values(), values[together.owner == number])
 
 
 def test_values_of_nodes_and_of_their_edges_on_average() -> None:
@@ -382,7 +383,7 @@ def test_values_of_nodes_and_of_their_edges_on_average() -> None:
     )
     single = reward.log_score(subgraphs_of((0, [0]), (0, [1]), (0, [2]), (0, [3])))
     pairs = 2 * reward.log_score(subgraphs_of((0, [0, 1]), (0, [1, 2]))) - single[:2] - single[1:3]
-    values = reward.values()
+    values = reward.node_values()
     torch.testing.assert_close(values[:, 0], 2 * single)
     torch.testing.assert_close(values[:, 1], 2 * torch.stack([pairs[0], pairs.mean(), pairs[1], pairs[0] * 0]))
 
@@ -441,13 +442,14 @@ def test_no_instance_counts_in_units_far_below_the_usual() -> None:
     graph = random_graph(8, 0.2, seed=1)
     instances, predictor = Instances.of_graphs([graph, graph]), Predictor(GraphModel(seed=1), level="graph")
     consensus = learn(predictor, instances, removals=("induced",))
-    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, relative=True)
+    usual = replace(consensus, spread=1.0)
+    reward = ConsensusReward(predictor, instances, consensus=usual, raw=instances.x, relative=True)
     reward.spread = torch.tensor([0.001, 0.9], dtype=torch.double)
-    reward.bound_spread(1.0)
+    reward.settle_spread()
     assert reward.spread.tolist() == pytest.approx([0.2, 0.9])
 
 
 def test_the_usual_spread_travels_with_the_consensus() -> None:
     one = Consensus(torch.eye(2, dtype=torch.double), torch.zeros(3, 4, dtype=torch.double), "isolate", 0.5, 0.7)
-    again = Consensus.from_tensors(one.tensors(), torch.device("cpu"))
+    again = Consensus.from_tensors(one.tensors())
     assert (again.removal, again.explained, again.spread) == ("isolate", 0.5, 0.7)

@@ -4,10 +4,11 @@ import torch
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.target import Target
+from gflowexplainer.model.task import TaskInputs
 from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedReward
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
-from gflowexplainer.rewards.factory import build_reward, raw_evidence
+from gflowexplainer.rewards.evidence import raw_evidence
+from gflowexplainer.rewards.factory import build_reward
 from gflowexplainer.rewards.occlusion import losses
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, house, random_graph
@@ -23,7 +24,7 @@ def test_settings_reach_the_reward(kind):
         reward=kind, beta=3.0, relative_beta=True, min_nodes=2, removal="isolate", num_contexts=5, keep_probability=0.3
     )
     embedding = torch.ones(instances.num_nodes, 2)
-    reward = build_reward(settings, Predictor(NodeModel()), instances, embedding=embedding)
+    reward = build_reward(settings, TaskInputs.of(Predictor(NodeModel()), instances, embedding=embedding))
     assert type(reward) is KINDS[kind]
     assert (reward.beta, reward.relative, reward.min_nodes, reward.removal) == (3.0, True, 2, "isolate")
     if kind == "context":
@@ -36,13 +37,14 @@ def test_settings_reach_the_consensus_reward_but_the_removal_is_what_was_learned
     settings = Settings(beta=2.5, min_nodes=3, removal="isolate")
     consensus = Consensus(torch.eye(3, dtype=torch.double), torch.zeros(4, 5, dtype=torch.double), "induced", 0.5)
     evidence = torch.rand(instances.num_nodes, 3)
-    reward = build_reward(settings, Predictor(NodeModel()), instances, raw=evidence, consensus=consensus)
+    inputs = TaskInputs.of(Predictor(NodeModel()), instances)
+    reward = build_reward(settings, inputs, raw=evidence, consensus=consensus)
     assert type(reward) is ConsensusReward
     assert (reward.beta, reward.relative, reward.min_nodes, reward.removal) == (2.5, True, 3, "induced")
     with pytest.raises(ConfigError, match="has to be learned first"):
-        build_reward(settings, Predictor(NodeModel()), instances, raw=evidence)
+        build_reward(settings, inputs, raw=evidence)
     with pytest.raises(ConfigError, match="and the 'raw' evidence"):
-        build_reward(settings, Predictor(NodeModel()), instances, consensus=consensus)
+        build_reward(settings, inputs, consensus=consensus)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,33 +54,33 @@ def test_where_nothing_is_learned_auto_removes_nodes(kind):
     embedding = torch.ones(instances.num_nodes, 2)
     settings = Settings(reward=kind)
     assert settings.removal == "auto"
-    assert build_reward(settings, Predictor(NodeModel()), instances, embedding=embedding).removal == "induced"
+    assert (
+        build_reward(settings, TaskInputs.of(Predictor(NodeModel()), instances, embedding=embedding)).removal
+        == "induced"
+    )
 
 
 def test_nodes_are_told_apart_by_predictions_and_graphs_by_features():
     graph, predictor = house(), Predictor(NodeModel())
     evidence = torch.rand(5, 2)
     around = Instances.around_nodes(graph.x, graph.edge_index, [0], 3)
-    target = Target.of(predictor, around)
-    assert raw_evidence(predictor, around, target, evidence) is evidence
-    with pytest.raises(ConfigError, match="Pass 'evidence' or reward='context'"):
-        raw_evidence(predictor, around, target, None)
-    of_graph = Instances.of_graphs([graph])
-    assert torch.equal(raw_evidence(predictor, of_graph, target, evidence), graph.x)
-    assert torch.equal(raw_evidence(predictor, of_graph, target, None), graph.x)
+    assert raw_evidence(TaskInputs.of(predictor, around, node_prediction=evidence)) is evidence
+    with pytest.raises(ConfigError, match="Pass 'node_prediction' or use reward='context'"):
+        raw_evidence(TaskInputs.of(predictor, around))
+    of_graph = TaskInputs.of(Predictor(GraphModel(), level="graph"), Instances.of_graphs([graph]))
+    assert torch.equal(raw_evidence(of_graph), graph.x)
 
 
 def test_graphs_of_many_features_are_told_apart_by_what_is_lost_without_a_node():
     graph = random_graph(9, seed=4, width=17)
     predictor = Predictor(GraphModel(17), level="graph")
     instances = Instances.of_graphs([graph])
-    target = Target.of(predictor, instances)
-    raw = raw_evidence(predictor, instances, target, None)
-    assert torch.equal(raw, losses(predictor, instances, target))
+    inputs = TaskInputs.of(predictor, instances)
+    assert torch.equal(raw_evidence(inputs), losses(predictor, instances, inputs.target))
 
 
 def test_the_regularised_reward_asks_for_embeddings():
     graph = house()
     instances = Instances.around_nodes(graph.x, graph.edge_index, [0], 2)
     with pytest.raises(ConfigError, match="embedding"):
-        build_reward(Settings(reward="regularized"), Predictor(NodeModel()), instances)
+        build_reward(Settings(reward="regularized"), TaskInputs.of(Predictor(NodeModel()), instances))

@@ -1,13 +1,13 @@
-"""Who bears witness where few instances are asked about."""
+"""Which nodes serve as reference where one node is explained without a fit."""
 
 import pytest
 import torch
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.graphs.inputs import user_graph
+from gflowexplainer.graphs.inputs import input_graph
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import GraphQuestions, NodeQuestions
-from gflowexplainer.rewards.reference_nodes import Witnesses
+from gflowexplainer.model.task import GraphTask, NodeTask
+from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, graph_of, random_graph
 
@@ -16,33 +16,33 @@ SMALL = {"max_nodes": 4, "num_contexts": 4, "hidden": 16}
 
 def asked(index, graph=None, target=None):
     graph, model = random_graph(40, 0.1, seed=2) if graph is None else graph, NodeModel(seed=6)
-    return NodeQuestions(Predictor(model), user_graph(graph.x, graph.edge_index, {}, model), index, target)
+    return NodeTask(Predictor(model), input_graph(graph.x, graph.edge_index, {}, model), index, target)
 
 
-def called(monkeypatch, questions, count):
-    """Gives the question that a consensus was learned from, and the class that was asked about."""
+def called(monkeypatch, task, count):
+    """Returns the inputs that a consensus was learned from, and the class that is explained."""
     heard = []
 
     def listen(*arguments):
         heard.append(arguments)
 
     monkeypatch.setattr("gflowexplainer.rewards.reference_nodes.find_consensus", listen)
-    question = questions.question(slice(None))
-    Witnesses(questions, Settings(**SMALL, witnesses=count)).consensus(question)
-    (_, instances, _, evidence, target), *_ = heard
-    assert evidence.size(0) == instances.num_nodes
-    return instances, target, question.target.label
+    inputs = task.inputs()
+    ReferenceNodes(task, Settings(**SMALL, reference_nodes=count)).consensus(inputs)
+    (_, reference, evidence), *_ = heard
+    assert evidence.size(0) == reference.instances.num_nodes
+    return reference.instances, reference.target, inputs.target.label
 
 
 @pytest.mark.parametrize("count", [6, 64])
 def test_nodes_of_the_same_class_come_first(monkeypatch, count):
-    questions = asked([3])
-    every, most = questions.labels_at(torch.arange(40))
+    task = asked([3])
+    every, most = task.labels_at(torch.arange(40))
     assert 1 < most <= 40
     with torch.no_grad():
         graph = random_graph(40, 0.1, seed=2)
         assert torch.equal(every, NodeModel(seed=6)(graph.x, graph.edge_index).argmax(dim=1))
-    instances, target, (label,) = called(monkeypatch, questions, count)
+    instances, target, (label,) = called(monkeypatch, task, count)
     nodes = instances.node_id[instances.center]
     assert torch.equal(target.label, every[nodes])
     assert len(set(nodes.tolist())) == len(nodes)
@@ -56,73 +56,73 @@ def test_nodes_of_the_same_class_come_first(monkeypatch, count):
 
 
 def test_who_is_called_does_not_depend_on_what_else_is_asked(monkeypatch):
-    label = asked(range(40)).question(slice(None)).target.label
+    label = asked(range(40)).inputs().target.label
     one, other = torch.nonzero(label == label[0]).flatten()[:2].tolist()
     first, second = (called(monkeypatch, asked([node]), 6)[0] for node in (one, other))
     assert torch.equal(first.node_id, second.node_id)
 
 
 def test_a_consensus_is_learned_once_for_each_class(monkeypatch):
-    questions, count = asked(range(40)), []
+    task, count = asked(range(40)), []
     monkeypatch.setattr("gflowexplainer.rewards.reference_nodes.find_consensus", lambda *_: count.append(1))
-    witnesses = Witnesses(questions, Settings(**SMALL, witnesses=6))
+    reference = ReferenceNodes(task, Settings(**SMALL, reference_nodes=6))
     for node in range(40):
-        witnesses.consensus(questions.question(slice(node, node + 1)))
-    assert len(count) == len(questions.question(slice(None)).target.label.unique())
+        reference.consensus(task.inputs(slice(node, node + 1)))
+    assert len(count) == len(task.inputs().target.label.unique())
 
 
-@pytest.mark.parametrize("changes", [{"witnesses": 0}, {"reward": "context"}])
+@pytest.mark.parametrize("changes", [{"reference_nodes": 0}, {"reward": "context"}])
 def test_nobody_is_called_without_need(changes):
-    questions = asked([3])
-    assert Witnesses(questions, Settings(**{**SMALL, **changes})).consensus(questions.question(slice(None))) is None
+    task = asked([3])
+    assert ReferenceNodes(task, Settings(**{**SMALL, **changes})).consensus(task.inputs()) is None
 
 
-def test_graphs_have_no_witnesses():
+def test_graphs_have_no_reference_nodes():
     graph, model = random_graph(8, seed=1), GraphModel()
-    questions = GraphQuestions(
-        Predictor(model, level="graph"), [user_graph(graph.x, graph.edge_index, {}, model)] * 3, [0], None
+    task = GraphTask(
+        Predictor(model, level="graph"), [input_graph(graph.x, graph.edge_index, {}, model)] * 3, [0], None
     )
-    assert Witnesses(questions, Settings(**SMALL)).consensus(questions.question(slice(None))) is None
+    assert ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs()) is None
 
 
-def test_the_only_node_of_a_graph_has_no_witnesses():
-    questions = asked([0], random_graph(1, seed=1))
-    assert Witnesses(questions, Settings(**SMALL)).consensus(questions.question(slice(None))) is None
+def test_the_only_node_of_a_graph_has_no_reference_nodes():
+    task = asked([0], random_graph(1, seed=1))
+    assert ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs()) is None
 
 
 @pytest.mark.parametrize("size", [290, 310])
-def test_a_large_instance_needs_no_witnesses(size):
+def test_a_large_instance_needs_no_reference_nodes(size):
     graph, model = graph_of([(0, leaf) for leaf in range(1, size)], size), NodeModel(seed=6)
-    questions = NodeQuestions(Predictor(model), user_graph(graph.x, graph.edge_index, {}, model), [3], None)
-    consensus = Witnesses(questions, Settings(**SMALL)).consensus(questions.question(slice(None)))
+    task = NodeTask(Predictor(model), input_graph(graph.x, graph.edge_index, {}, model), [3], None)
+    consensus = ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs())
     assert (consensus is None) is (size > 300)
 
 
-def test_a_small_instance_near_a_hub_has_witnesses():
+def test_a_small_instance_near_a_hub_has_reference_nodes():
     """Node 0 sees nodes 1 and 2; node 2 is a hub, whose leaves surround the instance and are more than the bound."""
     graph = graph_of([(0, 1), (1, 2), *((2, leaf) for leaf in range(3, 60))], 60)
     model = NodeModel(seed=6)
-    known = user_graph(graph.x, graph.edge_index, {}, model)
-    questions = NodeQuestions(Predictor(model), known, [0], None, limit=30)
-    question = questions.question(slice(None))
-    assert question.instances.left_out is not None
-    assert question.instances.num_nodes == 3
-    assert Witnesses(questions, Settings(**SMALL)).consensus(question) is not None
+    known = input_graph(graph.x, graph.edge_index, {}, model)
+    task = NodeTask(Predictor(model), known, [0], None, limit=30)
+    inputs = task.inputs()
+    assert inputs.instances.left_out is not None
+    assert inputs.instances.num_nodes == 3
+    assert ReferenceNodes(task, Settings(**SMALL)).consensus(inputs) is not None
 
 
 def test_what_is_wrong_with_other_nodes_is_nobodys_business():
     graph = random_graph(30, 0.02, seed=3)
     far = torch.cat([graph.x, torch.full((20, 3), torch.nan)])
     graph.x, graph.num_nodes = far, 50
-    questions = asked([0], graph)
-    assert Witnesses(questions, Settings(**SMALL)).consensus(questions.question(slice(None))) is None
+    task = asked([0], graph)
+    assert ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs()) is None
 
 
 def test_one_node_is_explained_by_what_holds_many(monkeypatch):
     graph, model = random_graph(40, 0.1, seed=2), NodeModel(seed=6)
     config = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
     settings = {**SMALL, "epochs": 4, "seed": 0}
-    with_others, without = (GFlowExplainer(**settings, witnesses=count) for count in (64, 0))
+    with_others, without = (GFlowExplainer(**settings, reference_nodes=count) for count in (64, 0))
     alone = with_others.explain(model, graph, [3], model_config=config, progress=False)[0]
     among = with_others.explain(model, graph, [9, 3], model_config=config, progress=False)[1]
     assert torch.equal(alone.node_mask, among.node_mask)

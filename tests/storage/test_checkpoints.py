@@ -11,17 +11,19 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.storage.checkpoints import FORMAT, read_checkpoint, write_checkpoint
+from gflowexplainer.storage.checkpoints import FORMAT, checksum, read_checkpoint, write_checkpoint
 from gflowexplainer.storage.files import write_bytes
 from gflowexplainer.storage.identity import model_fingerprint
 from gflowexplainer.testing import NodeModel
 
-TENSORS = {
-    "weight": torch.tensor([[1.5, -2.0]]),
-    "keys": torch.tensor([2**62, -1]),
-    "flags": torch.tensor([True, False]),
-    "number": torch.tensor(3.25, dtype=torch.double),
-    "nothing": torch.empty(0, 4),
+SECTIONS = {
+    "network": {"weight": torch.tensor([[1.5, -2.0]]), "layer/bias": torch.tensor([2.5, 1.0])},
+    "memory": {
+        "keys": torch.tensor([2**62, -1]),
+        "flags": torch.tensor([True, False]),
+        "number": torch.tensor(3.25, dtype=torch.double),
+        "nothing": torch.empty(0, 4),
+    },
 }
 META = {"iteration": 7, "settings": {"beta": 20.0, "reward": "context"}, "names": ["ä", "b"], "none": None}
 
@@ -29,31 +31,32 @@ META = {"iteration": 7, "settings": {"beta": 20.0, "reward": "context"}, "names"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "checkpoint.safetensors"
-    write_checkpoint(path, TENSORS, META)
+    write_checkpoint(path, SECTIONS, META)
     return path
 
 
-def assert_equal(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
-    assert ours.keys() == theirs.keys()
-    for name, tensor in theirs.items():
-        torch.testing.assert_close(ours[name], tensor, rtol=0, atol=0)
+def assert_equal(ours: dict[str, dict[str, Tensor]], theirs: dict[str, dict[str, Tensor]]) -> None:
+    assert {label: set(part) for label, part in ours.items()} == {label: set(part) for label, part in theirs.items()}
+    for label, part in theirs.items():
+        for name, tensor in part.items():
+            torch.testing.assert_close(ours[label][name], tensor, rtol=0, atol=0)
 
 
 def test_what_is_written_is_read(file: Path) -> None:
-    tensors, meta = read_checkpoint(file)
-    assert_equal(tensors, TENSORS)
+    sections, meta = read_checkpoint(file)
+    assert_equal(sections, SECTIONS)
     assert meta == META
 
 
 def test_folders_are_made_and_odd_tensors_kept(tmp_path: Path) -> None:
     weight = nn.Parameter(torch.arange(6.0).view(2, 3))
     path = tmp_path / "a" / "b" / "c.safetensors"
-    write_checkpoint(path, {"turned": weight.t(), "part": weight[:, 1]}, {})
-    assert_equal(read_checkpoint(path)[0], {"turned": weight.detach().t(), "part": torch.tensor([1.0, 4.0])})
+    write_checkpoint(path, {"odd": {"turned": weight.t(), "part": weight[:, 1]}, "empty": {}}, {})
+    assert_equal(read_checkpoint(path)[0], {"odd": {"turned": weight.detach().t(), "part": torch.tensor([1.0, 4.0])}})
 
 
 def test_newer_checkpoint_takes_the_place(file: Path) -> None:
-    write_checkpoint(file, {"weight": torch.zeros(1)}, {"iteration": 8})
+    write_checkpoint(file, {"network": {"weight": torch.zeros(1)}}, {"iteration": 8})
     assert read_checkpoint(file)[1] == {"iteration": 8}
     assert list(file.parent.iterdir()) == [file]
 
@@ -71,17 +74,17 @@ def test_failed_write_leaves_the_older_file(file: Path, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(os, call, fail(code))
         with pytest.raises(CheckpointError, match=os.strerror(code)) as caught:
-            write_checkpoint(file, {"weight": torch.zeros(1)}, {})
+            write_checkpoint(file, {"network": {"weight": torch.zeros(1)}}, {})
     assert str(file) in str(caught.value)
     assert "Free some space or choose another folder" in str(caught.value)
     assert list(file.parent.iterdir()) == [file]
-    assert_equal(read_checkpoint(file)[0], TENSORS)
+    assert_equal(read_checkpoint(file)[0], SECTIONS)
 
 
 def test_failed_first_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", fail(errno.ENOSPC))
     with pytest.raises(CheckpointError, match="No space left"):
-        write_checkpoint(tmp_path / "new.safetensors", TENSORS, META)
+        write_checkpoint(tmp_path / "new.safetensors", SECTIONS, META)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -93,12 +96,12 @@ def test_interrupt_while_writing_leaves_the_older_file(file: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         write_checkpoint(file, {}, {})
     assert list(file.parent.iterdir()) == [file]
-    assert_equal(read_checkpoint(file)[0], TENSORS)
+    assert_equal(read_checkpoint(file)[0], SECTIONS)
 
 
 def test_file_where_a_folder_should_be(file: Path) -> None:
     with pytest.raises(CheckpointError, match="could not be written"):
-        write_checkpoint(file / "inside.safetensors", TENSORS, META)
+        write_checkpoint(file / "inside.safetensors", SECTIONS, META)
 
 
 def test_bytes_are_written_whole(tmp_path: Path) -> None:
@@ -131,15 +134,29 @@ def test_file_that_is_no_safetensors(file: Path, content: bytes) -> None:
         read_checkpoint(file)
 
 
-def test_every_changed_byte_of_the_header_is_read_or_answered(file: Path) -> None:
+def test_a_changed_byte_of_the_header_changes_nothing_or_is_refused(file: Path) -> None:
     content = file.read_bytes()
     length = 8 + int.from_bytes(content[:8], "little")
+    refused = 0
     for place in range(length):
         file.write_bytes(content[:place] + bytes([content[place] ^ 0x15]) + content[place + 1 :])
         try:
-            read_checkpoint(file)
+            sections, meta = read_checkpoint(file)
         except CheckpointError:
+            refused += 1
             continue
+        assert_equal(sections, SECTIONS)
+        assert meta == META
+    assert refused > 0.9 * length
+
+
+@pytest.mark.parametrize("other", [{"a": 2.0, "b": 1.0}, {"a": 1.0, "c": 2.0}])
+def test_the_checksum_knows_which_tensor_has_which_name(other: dict[str, float]) -> None:
+    def of(values: dict[str, float]) -> str:
+        return checksum({name: torch.tensor([value]) for name, value in values.items()})
+
+    assert of({"a": 1.0, "b": 2.0}) == of({"b": 2.0, "a": 1.0})
+    assert of({"a": 1.0, "b": 2.0}) != of(other)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +172,7 @@ def test_foreign_safetensors_file(tmp_path: Path, metadata: dict[str, str] | Non
     save_file({"weight": torch.zeros(2)}, str(path), metadata=metadata)
     with pytest.raises(CheckpointError, match=named) as caught:
         read_checkpoint(path)
-    assert "no checkpoint of GFlowExplainer" in str(caught.value)
+    assert "no checkpoint of this version of GFlowExplainer" in str(caught.value)
     assert FORMAT in str(caught.value)
 
 
@@ -196,7 +213,7 @@ def test_fingerprint_sees_weights_buffers_names_shapes_and_types() -> None:
 
 def test_fingerprint_takes_tensors_of_every_kind() -> None:
     model = nn.Module()
-    for number, tensor in enumerate(TENSORS.values()):
+    for number, tensor in enumerate(tensor for part in SECTIONS.values() for tensor in part.values()):
         model.register_buffer(f"buffer_{number}", tensor)
     model.register_buffer("coarse", torch.ones(2, dtype=torch.bfloat16))
     model.register_buffer("turned", torch.arange(6.0).view(2, 3).t())

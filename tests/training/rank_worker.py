@@ -14,8 +14,8 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
+from gflowexplainer.choices import Objective
 from gflowexplainer.errors import ClusterError
-from gflowexplainer.flow.objectives import OBJECTIVES
 from gflowexplainer.settings import Settings
 from gflowexplainer.training.distributed import launch
 
@@ -32,7 +32,7 @@ SCENARIOS = {
     "graphs": (graph_trainer, {}),
     "graphs with replays": (graph_trainer, {"replays": 2}),
     "locator": (graph_trainer, {"start": "locator", "objective": "detailed_balance", "locator_share": 0.6}),
-    **{objective: (node_trainer, {"objective": objective, "measure": "uniform"}) for objective in OBJECTIVES},
+    **{objective: (node_trainer, {"objective": objective, "measure": "uniform"}) for objective in Objective.names()},
 }
 """What is trained, in batches that do not divide evenly: of 3 nodes, and of 2, 2 and 1 graphs."""
 INTERRUPTED = "replays"
@@ -43,9 +43,9 @@ KILLED_AT = 3
 def double(trainer):
     """Lets a network learn in double precision, so that rounding does not grow into other choices."""
     trainer.network.double()
-    given = trainer.inputs.embedding
-    embedding = None if given is None else given.double()
-    trainer.inputs = replace(trainer.inputs, features=trainer.inputs.features.double(), embedding=embedding)
+    given = trainer.sampler.network_inputs
+    embedding = None if given.embedding is None else given.embedding.double()
+    trainer.sampler.network_inputs = replace(given, features=given.features.double(), embedding=embedding)
     return trainer
 
 
@@ -67,7 +67,7 @@ def train_everything(folder):
     fabric = launch(devices=2)
     for name in SCENARIOS:
         trainer, records = train(name, fabric)
-        calls = trainer.predictor.num_evaluations
+        calls = trainer.sampler.predictor.num_evaluations
         (folder / f"{name}-{fabric.global_rank}.json").write_text(json.dumps([calls, records]))
         tensors = {key: value.clone() for key, value in trainer.network.state_dict().items()}
         save_file(tensors, folder / f"{name}-{fabric.global_rank}.safetensors")

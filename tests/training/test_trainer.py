@@ -1,19 +1,23 @@
 import json
 import os
 import signal
+from dataclasses import replace
 
 import networkx as nx
 import pytest
 import torch
 
+from gflowexplainer.choices import Objective
 from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
 from gflowexplainer.flow.measure import log_growth
-from gflowexplainer.flow.objectives import OBJECTIVES
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor, embeddings
-from gflowexplainer.rewards.calibration import CALIBRATED, CALIBRATING, random_subgraphs
+from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.calibration import CALIBRATED, random_subgraphs
 from gflowexplainer.rewards.consensus import learn_consensus
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
 from gflowexplainer.training.curves import METRICS
@@ -23,7 +27,7 @@ CONTEXT = {"reward": "context", "relative_beta": False, "min_nodes": 1}
 REWARDS = [{}, CONTEXT]
 
 
-def node_trainer(index=(0, 3, 5), model=None, weights=None, fabric=None, **settings):
+def node_trainer(index=(0, 3, 5), model=None, state=None, fabric=None, **settings):
     graph = random_graph(12, 0.15, seed=1)
     model = NodeModel(seed=1) if model is None else model
     instances = Instances.around_nodes(graph.x, graph.edge_index, list(index), 2)
@@ -32,19 +36,18 @@ def node_trainer(index=(0, 3, 5), model=None, weights=None, fabric=None, **setti
         evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
     small = {"max_nodes": 4, "epochs": 6, "rollouts": 4, "beta": 4.0, "num_contexts": 6, "hidden": 16}
     chosen = Settings(**{**small, **settings})
-    more = {"embedding": embedding, "evidence": evidence, "weights": weights, "fabric": fabric}
-    return Trainer(Predictor(model), instances, chosen, **more)
+    inputs = TaskInputs.of(Predictor(model), instances, embedding=embedding, node_prediction=evidence)
+    return Trainer(FlowSampler(chosen, inputs, state), fabric=fabric)
 
 
-def graph_trainer(weights=None, fabric=None, **settings):
+def graph_trainer(state=None, fabric=None, **settings):
     graphs = [random_graph(8, 0.15, seed=seed) for seed in range(5)]
     model = GraphModel()
     instances = Instances.of_graphs(graphs)
     embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
     small = {"max_nodes": 3, "epochs": 4, "rollouts": 4, "beta": 4.0, "num_contexts": 4, "hidden": 16, "batch_size": 2}
-    predictor = Predictor(model, level="graph")
-    more = {"embedding": embedding, "weights": weights, "fabric": fabric}
-    return Trainer(predictor, instances, Settings(**{**small, **settings}), **more)
+    inputs = TaskInputs.of(Predictor(model, level="graph"), instances, embedding=embedding)
+    return Trainer(FlowSampler(Settings(**{**small, **settings}), inputs, state), fabric=fabric)
 
 
 def distance(trainer):
@@ -59,7 +62,7 @@ def distance(trainer):
         reward += log_growth(states, enumeration.child, enumeration.level_ptr)
     target = enumeration.normalize(reward)
     policy = trainer.network.policy
-    reached = terminal_distribution(enumeration, policy, policy.encode(instances, trainer.inputs.features))
+    reached = terminal_distribution(enumeration, policy, trainer.sampler.encode())
     return float(total_variation(enumeration, reached, target).mean())
 
 
@@ -67,7 +70,7 @@ def learned(trainer):
     return torch.cat([value.flatten().double() for value in trainer.network.state_dict().values()])
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", Objective.names())
 def test_every_objective_trains_on_nodes(objective):
     trainer = node_trainer(objective=objective, measure="uniform")
     before = learned(trainer)
@@ -83,7 +86,7 @@ def test_explanations_of_graphs_may_start_anywhere(objective):
     trainer.run(progress=False)
     assert trainer.iteration == 4 * 3
     every = torch.arange(5)
-    first = trainer.network.sample(trainer.inputs, every.repeat_interleave(20), 0).subgraphs.members[:, 0]
+    first = trainer.sampler.sample(every.repeat_interleave(20), 0).subgraphs.members[:, 0]
     assert torch.unique(first).numel() > 5
 
 
@@ -100,7 +103,7 @@ def test_a_locator_is_trained_in_turn():
     trainer.run(progress=False, callback=lambda _, record: records.append(dict(record)))
     assert sum("locator_loss" in record for record in records) == 4
     assert not torch.equal(before, trainer.network.locator.mlp[0].weight)
-    starts = trainer.network.starts(trainer.inputs, torch.arange(5))
+    starts = trainer.sampler.starts(torch.arange(5))
     assert torch.equal(trainer.instances.owner[starts], torch.arange(5))
 
 
@@ -149,7 +152,7 @@ def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward)
 @pytest.mark.parametrize("reward", ["consensus", "context"])
 def test_relative_beta_gives_log_rewards_of_known_spread(reward):
     trainer = node_trainer(reward=reward, relative_beta=True, beta=2.0)
-    grown = random_subgraphs(trainer.instances, trainer.settings, CALIBRATED, CALIBRATING, ends=True)
+    grown = random_subgraphs(trainer.instances, trainer.settings, CALIBRATED, Stream.calibrating, ends=True)
     value = trainer.reward.log_reward(grown, torch.zeros(len(grown), dtype=torch.bool)).double()
     for number in range(3):
         mine = value[grown.instance == number]
@@ -166,18 +169,17 @@ def test_relative_beta_gives_log_rewards_of_known_spread(reward):
 def test_several_descents_go_down_on_the_same_rollouts():
     twice, once = node_trainer(descents=2), node_trainer()
     record = twice.step()
-    policy, batch = once.network.policy, torch.arange(3)
-    rollouts = once.network.sample(once.inputs, batch.repeat_interleave(4), 0, 0, explore=True)
+    rollouts = once.sampler.sample(torch.arange(3).repeat_interleave(4), Stream.training, 0, explore=True)
     losses = []
     for _ in range(2):
-        loss = once.loss(rollouts, policy.encode(once.instances, once.inputs.features))
+        loss = once.sampler.loss(rollouts).mean
         losses.append(float(loss.detach()))
         once._find_gradients(loss)
         once._descend()
     assert record["loss"] == pytest.approx(losses[0], rel=1e-6)
     assert losses[1] < losses[0]
-    for name, value in once.weights().items():
-        torch.testing.assert_close(twice.weights()[name], value)
+    for name, value in once.network.state_dict().items():
+        torch.testing.assert_close(twice.network.state_dict()[name], value)
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -319,7 +321,7 @@ def interrupt_within(trainer, method, times=1):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("method", ["loss", "_descend", "_batch"])
+@pytest.mark.parametrize("method", ["_loss", "_descend", "_batch"])
 def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
     handler, settings = signal.getsignal(signal.SIGINT), {"replays": 2, **CONTEXT}
     whole, seen = node_trainer(**settings).run(progress=False), []
@@ -327,7 +329,7 @@ def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
     with pytest.raises(KeyboardInterrupt):
         trainer.run(tmp_path, progress=False, callback=lambda _, record: seen.append(record["iteration"]))
     assert signal.getsignal(signal.SIGINT) is handler
-    done = {"loss": 1, "_descend": 1, "_batch": 3}[method]  # an update descends four times
+    done = {"_loss": 1, "_descend": 1, "_batch": 3}[method]  # an update descends four times
     assert trainer.iteration == done
     assert seen == list(range(done))
     assert len((tmp_path / METRICS).read_text().splitlines()) == done
@@ -364,34 +366,31 @@ def test_a_locator_that_fails_leaves_no_half_trained_checkpoint(tmp_path):
 def test_weights_carry_a_training_over_to_the_same_and_to_other_instances():
     for make in (node_trainer, graph_trainer):
         trained = make().run(progress=False)
-        again = make(weights=trained.weights())
+        again = make(state=trained.sampler.state())
         assert torch.equal(learned(again), learned(trained))
-        assert torch.equal(again.inputs.features, trained.inputs.features)
+        assert torch.equal(again.sampler.network_inputs.features, trained.sampler.network_inputs.features)
         every = torch.arange(len(trained.instances)).repeat_interleave(5)
-        one, two = (t.network.sample(t.inputs, every, 9) for t in (trained, again))
+        one, two = (t.sampler.sample(every, 9) for t in (trained, again))
         assert torch.equal(one.subgraphs.members, two.subgraphs.members)
-        flows = [
-            t.network.policy.log_flows(t.network.policy.encode(t.instances, t.inputs.features), one.states)
-            for t in (trained, again)
-        ]
+        flows = [t.network.policy.log_flows(t.sampler.encode(), one.states) for t in (trained, again)]
         for mine, theirs in zip(*flows, strict=True):
             assert torch.equal(mine, theirs)
-    other = node_trainer(index=(1, 2), weights=node_trainer().run(progress=False).weights())
-    assert torch.equal(other.consensus.weight, node_trainer().consensus.weight)
+    other = node_trainer(index=(1, 2), state=node_trainer().run(progress=False).sampler.state())
+    assert torch.equal(other.reward.consensus.weight, node_trainer().reward.consensus.weight)
 
 
 def test_carried_over_weights_ask_the_model_nothing_more():
     fresh = node_trainer()
-    assert fresh.predictor.num_evaluations > 3  # the target, and what the consensus was learned from
-    again = node_trainer(weights=fresh.run(progress=False).weights())
-    assert again.predictor.num_evaluations == 3  # the targets alone
+    assert fresh.sampler.predictor.num_evaluations > 3  # the target, and what the consensus was learned from
+    again = node_trainer(state=fresh.run(progress=False).sampler.state())
+    assert again.sampler.predictor.num_evaluations == 3  # the targets alone
     again.run(progress=False)
-    assert again.predictor.num_evaluations == 3
+    assert again.sampler.predictor.num_evaluations == 3
 
 
 def test_weights_without_a_consensus_are_refused_by_a_consensus():
     with pytest.raises(CheckpointError, match="no consensus reward"):
-        node_trainer(weights=node_trainer(**CONTEXT).weights())
+        node_trainer(state=node_trainer(**CONTEXT).sampler.state())
 
 
 @pytest.mark.parametrize(("bound", "updates"), [(0, 12), (5, 5), (12, 12), (40, 12)])
@@ -411,7 +410,7 @@ def test_graphs_choose_a_removal_only_where_it_is_left_open(monkeypatch, removal
 
     monkeypatch.setattr("gflowexplainer.rewards.calibration.learn_consensus", learn)
     trainer = graph_trainer(removal=removal)
-    assert trainer.reward.removal == trainer.consensus.removal in kinds
+    assert trainer.reward.removal == trainer.reward.consensus.removal in kinds
     node_trainer(removal=removal, pooling=7.0)
     only = "induced" if removal == "auto" else removal
     assert asked == [(kinds, float("inf")), ((only,), 7.0)]
@@ -437,16 +436,17 @@ def test_a_full_disk_is_a_typed_error_and_keeps_the_older_checkpoint(tmp_path, m
 def test_embeddings_are_asked_for_where_they_are_needed():
     graph, model = random_graph(8), NodeModel()
     instances = Instances.around_nodes(graph.x, graph.edge_index, [0], 2)
-    with pytest.raises(ConfigError, match="Pass 'evidence' or reward='context'"):
-        Trainer(Predictor(model), instances, Settings(epochs=1))
-    evidence = torch.rand(instances.num_nodes, 3)
+    bare = TaskInputs.of(Predictor(model), instances)
+    with pytest.raises(ConfigError, match="Pass 'node_prediction' or use reward='context'"):
+        FlowSampler(Settings(epochs=1), bare)
+    known = replace(bare, node_prediction=torch.rand(instances.num_nodes, 3))
     with pytest.raises(ConfigError, match="model_embeddings=False"):
-        Trainer(Predictor(model), instances, Settings(epochs=1), evidence=evidence)
+        FlowSampler(Settings(epochs=1), known)
     blind = Settings(epochs=1, model_embeddings=False)
-    Trainer(Predictor(model), instances, blind, evidence=evidence).run(progress=False)
-    Trainer(Predictor(model), instances, blind.change(reward="context")).run(progress=False)
+    assert Trainer(FlowSampler(blind, known)).run(progress=False).iteration == 1
+    assert Trainer(FlowSampler(blind.change(reward="context"), bare)).run(progress=False).iteration == 1
     with pytest.raises(ConfigError, match="regularised reward needs"):
-        Trainer(Predictor(model), instances, Settings(reward="regularized", model_embeddings=False))
+        FlowSampler(Settings(reward="regularized", model_embeddings=False), bare)
 
 
 def test_an_instance_of_one_node_is_explained_by_itself():
@@ -456,9 +456,9 @@ def test_an_instance_of_one_node_is_explained_by_itself():
     model = NodeModel()
     embedding = embeddings(model, graph.x, graph.edge_index)[instances.node_id]
     settings = Settings(epochs=3, max_nodes=3)
-    trainer = Trainer(Predictor(model), instances, settings, embedding=embedding, evidence=embedding)
-    trainer.run(progress=False)
-    alone = trainer.network.sample(trainer.inputs, torch.zeros(3, dtype=torch.long), 0).subgraphs
+    inputs = TaskInputs.of(Predictor(model), instances, embedding=embedding, node_prediction=embedding)
+    trainer = Trainer(FlowSampler(settings, inputs)).run(progress=False)
+    alone = trainer.sampler.sample(torch.zeros(3, dtype=torch.long), 0).subgraphs
     assert alone.size.tolist() == [1, 1, 1]
 
 
@@ -470,5 +470,6 @@ def test_a_model_of_double_precision_is_trained_on(start):
     model, instances = GraphModel().double(), Instances.of_graphs(graphs)
     embedding = embeddings(model, instances.x, instances.edge_index, {"batch": instances.owner})
     settings = Settings(epochs=2, max_nodes=3, rollouts=2, num_contexts=2, hidden=8, start=start)
-    trainer = Trainer(Predictor(model, level="graph"), instances, settings, embedding=embedding).run(progress=False)
+    inputs = TaskInputs.of(Predictor(model, level="graph"), instances, embedding=embedding)
+    trainer = Trainer(FlowSampler(settings, inputs)).run(progress=False)
     assert torch.isfinite(learned(trainer)).all()

@@ -29,8 +29,8 @@ def demo(
     with one_line_errors(resumable=True):
         from gflowbench.cli.evaluate import show_record, write_record
         from gflowbench.demonstration import NUM_GRAPHS, PEERS, demonstrate
+        from gflowexplainer import GFlowExplainer
         from gflowexplainer.cli.runs import write_run_report
-        from gflowexplainer.explainer import GFlowExplainer
         from gflowexplainer.report.run_folder import Run
         from gflowexplainer.storage.files import dumps
 

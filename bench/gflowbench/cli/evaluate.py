@@ -44,7 +44,7 @@ def evaluate(
     instances: Annotated[
         str, typer.Option(help="'protocol': the published ids. 'all-roles': every motif node.")
     ] = "protocol",
-    every: Annotated[int, typer.Option(min=1, help="Take each so many-th instance only.")] = 1,
+    every: Annotated[int, typer.Option(min=1, help="Take every n-th instance only.")] = 1,
     fast: Annotated[
         bool, typer.Option("--fast", help="A first look at all: one seed, few instances; ten minutes on 2 cores.")
     ] = False,

@@ -56,7 +56,7 @@ def reproduce(
     with one_line_errors(resumable=True):
         from gflowbench.paper import Scope
         from gflowbench.paper.run_experiment import base_folder
-        from gflowbench.paper.side_by_side import compute_side_by_side
+        from gflowbench.paper.side_by_side import reproduce_side_by_side
 
         wanted = _wanted(name)
         if not wanted:
@@ -68,7 +68,7 @@ def reproduce(
         if jobs > 1:
             if turn is not None:
                 raise ConfigError("'--part' is one of several processes; leave '--jobs' out, or '--part'.")
-            compute_side_by_side(wanted, scope, base, jobs, quiet=quiet)
+            reproduce_side_by_side(wanted, scope, base, jobs, quiet=quiet)
         found, failed = [], []
         for one in wanted:
             try:

@@ -22,7 +22,7 @@ LONGEST_PIECE = 100
 
 
 def word_vectors(words: Sequence[str], vectors: str = "auto") -> tuple[Vectors, str]:
-    """Gives each word a vector that does not depend on its sentence.
+    """Returns a vector for each word that does not depend on its sentence.
 
     Args:
         words: Different words, ``W`` of them.

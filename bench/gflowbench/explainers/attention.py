@@ -38,7 +38,7 @@ class Attention:
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores every edge by the attention it gets."""
         found = []
-        with subject.predictor.borrow():
+        with subject.predictor.evaluating():
             for part in parts(subject):
                 graphs = MaskedModel.of(part)
                 layers = [self._one_number(values) for values in _attend(graphs)]

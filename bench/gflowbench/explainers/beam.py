@@ -12,16 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gflowbench.explainers.exact import connected_order, start_of, untrained
+from gflowbench.explainers.exact_marginals import connected_order, shared_part, start_of
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.explainers.masked_model import check_positive
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, edge_values, subgraph_keys
-from gflowexplainer.inference.estimates import read_samples
+from gflowexplainer.inference.estimates import estimate_from_samples
 from gflowexplainer.ops.segments import pointers, segment_logsumexp
 from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.consensus import Consensus
+from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
 
 
@@ -44,19 +46,19 @@ class Beam:
         bound = {} if max_nodes is None else {"max_nodes": max_nodes}
         self.settings = Settings.preset(preset, **bound, **changes)
         self.width = width
-        self._weights: dict[str, Tensor] | None = None
+        self._consensus: Consensus | None = None
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Learns what the reward shares between instances, if it shares anything."""
-        self._weights = untrained(subject, self.settings.change(seed=seed)).weights()
+        self._consensus = shared_part(prepare_reward(self.settings.change(seed=seed), subject))
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Searches all instances and scores nodes and edges by the reward of the subgraphs that hold them."""
         instances = subject.instances
-        reward = untrained(subject, self.settings.change(seed=seed), self._weights).reward
+        reward = prepare_reward(self.settings.change(seed=seed), subject, self._consensus)
         settings = self.settings
         found, log_weight = search(instances, reward, settings.max_nodes, self.width, settings.measure)
-        reading = read_samples(instances, found, log_weight)
+        reading = estimate_from_samples(instances, found, log_weight)
         order = connected_order(instances, reading.node, self.settings.max_nodes)
         return Scores(reading.node, edge_values(instances, reading.neighbor), order=order)
 

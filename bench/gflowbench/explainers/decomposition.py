@@ -63,7 +63,7 @@ class Decomposition:
         self.predictor = predictor
         self.instances = instances
         self._refuse_arguments()
-        with predictor.borrow():
+        with predictor.evaluating():
             self._record()
 
     def contributions(self, targets: Subgraphs) -> Tensor:
@@ -75,7 +75,7 @@ class Decomposition:
         counts = 6 * self.instances.node_counts + 3 * self._edge_ptr.diff()
         cost = counts[targets.instance] * 4 * self.network.architecture.hidden_channels
         parts = [self.total[:0]]
-        with self.predictor.borrow():
+        with self.predictor.evaluating():
             for chunk in self.predictor.chunks(cost):
                 part = targets[torch.arange(chunk.start, chunk.stop, device=cost.device)]
                 parts.append(self._split(part.instance, kept_mask(self.instances, part)))

@@ -8,7 +8,7 @@ from torch import Tensor
 from gflowbench.explainers.decomposition import Decomposition
 from gflowbench.explainers.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow.sampling import Choice, Chooser, roll_out
+from gflowexplainer.flow.sampling import Action, Chooser, roll_out
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, edge_values
@@ -106,11 +106,11 @@ def agglomerate(contribution: Contribution, start: Tensor, max_nodes: int) -> Te
 def _largest_gain(contribution: Contribution) -> Chooser:
     """Adds the node that the set contributes most with; within a state that is the largest gain as well."""
 
-    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         state = states.frontier_state
         grown = torch.cat([states.members[state], states.frontier[:, None]], dim=1)
         gain = contribution(Subgraphs(states.instance[state], grown))
-        return Choice(segment_argmax(gain, state, len(states))[at])
+        return Action(segment_argmax(gain, state, len(states))[at])
 
     return choose
 

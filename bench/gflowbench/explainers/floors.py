@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from gflowbench.explainers.growth import breadth_first, grow
 from gflowbench.explainers.interface import Scores, Subject
+from gflowbench.explainers.random_growth import breadth_first, grow
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
@@ -132,8 +132,8 @@ class ClassProbability(Floor):
         if label is None:
             raise ConfigError("'probability' explains classes, but the model is a regression. Leave it out.")
         instances = subject.instances
-        if subject.node_probabilities is not None:
-            node = subject.node_probabilities.gather(1, label[instances.owner, None])[:, 0]
+        if subject.node_prediction is not None:
+            node = subject.node_prediction.gather(1, label[instances.owner, None])[:, 0]
         else:
             node = _neighborhood_probability(subject, label)
         return Scores.of_nodes(instances, node.double())
@@ -196,7 +196,7 @@ def _neighborhood_probability(subject: Subject, label: Tensor) -> Tensor:
     instances, predictor = subject.instances, subject.predictor
     owner = instances.owner
     parts = []
-    with predictor.borrow():
+    with predictor.evaluating():
         for chunk in predictor.chunks(predictor.cost(instances)[owner]):
             nodes = torch.arange(chunk.start, chunk.stop, device=instances.device)
             instance = owner[nodes]

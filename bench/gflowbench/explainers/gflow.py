@@ -1,66 +1,67 @@
-"""GFlowExplainer itself, behind the interface that all explainers are compared by."""
+"""GFlowExplainer itself, as users call it, behind the interface that all explainers are compared by."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from gflowbench.explainers.exact import untrained
+from gflowbench.explainers.exact_marginals import connected_order
 from gflowbench.explainers.interface import Scores, Subject
-from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.flow.sampling import grow_by, roll_out
-from gflowexplainer.graphs.subgraphs import edge_values
-from gflowexplainer.inference.estimates import EXPLAINING, WEIGHTINGS, read_policy, read_samples, reward_weights
+from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.settings import Settings
 
 
 class GFlow:
-    """A flow network trained on some instances, which then explains any.
+    """A fitted :class:`~gflowexplainer.GFlowExplainer`, which then explains any instances of its model.
 
     Args:
         preset: Name of the settings to begin with.
-        num_samples: Subgraphs sampled of each instance.
-        weighting: ``"policy"`` or ``"reward"``; see :mod:`gflowexplainer.inference.estimates`.
         max_nodes: Size bound; the preset's if not given.
-        **changes: Changed settings.
+        fitting: Further arguments of its ``fit``, such as ``folder``.
+        **options: Further arguments of :class:`~gflowexplainer.GFlowExplainer`.
     """
 
     def __init__(
         self,
         *,
         preset: str = "default",
-        num_samples: int = 64,
-        weighting: str = "policy",
         max_nodes: int | None = None,
-        **changes: Any,
+        fitting: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> None:
         self.name = "gflow" if preset == "default" else f"gflow-{preset}"
-        self.num_samples = num_samples
-        self.weighting = one_of("weighting", weighting, WEIGHTINGS)
-        bound = {} if max_nodes is None else {"max_nodes": max_nodes}
-        self.settings = Settings.preset(preset, **bound, **changes)
-        self._weights: dict[str, Tensor] | None = None
+        self._fitting = {"progress": False, **(fitting or {})}
+        self._options = {"preset": preset, **({} if max_nodes is None else {"max_nodes": max_nodes}), **options}
+        self.explainer = GFlowExplainer(**self._options)
+        self.explanations: list[SubgraphExplanation] = []
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of the explainer."""
+        return self.explainer.settings
 
     def fit(self, subject: Subject, seed: int) -> None:
-        """Trains the flow network on the instances of ``subject``."""
-        self._weights = untrained(subject, self.settings.change(seed=seed)).run(progress=False).weights()
+        """Fits the explainer to the instances of ``subject``."""
+        self.explainer = GFlowExplainer(**self._options, seed=seed)
+        self.explainer.fit(**subject.request, **self._fitting)
 
     def explain(self, subject: Subject, seed: int) -> Scores:
-        """Samples subgraphs of every instance and scores nodes and edges by their probability."""
-        if self._weights is None:
+        """Scores nodes and edges by their probability: the masks of each explanation, read off at its instance."""
+        if not self.explainer.is_fitted:
             raise ConfigError("This explainer has not been fitted. Call fit first.")
-        trainer = untrained(subject, self.settings.change(seed=seed), self._weights)
-        every = torch.arange(len(subject), device=subject.instances.device)
-        rollouts = trainer.network.sample(trainer.inputs, every.repeat_interleave(self.num_samples), EXPLAINING, seed)
-        if self.weighting == "reward":
-            log_weight = reward_weights(rollouts, trainer.reward, trainer.settings)
-            reading = read_samples(subject.instances, rollouts.subgraphs, log_weight)
-        else:
-            reading = read_policy(rollouts)
-        start = trainer.network.starts(trainer.inputs, every)
-        order = roll_out(subject.instances, every, start, self.settings.max_nodes, grow_by(reading.node), cuts=False)
-        edge = edge_values(subject.instances, reading.neighbor)
-        # The nodes are named in a connected order, the most probable neighbour first.
-        return Scores(reading.node, edge, order=order.subgraphs.members)
+        self.explanations = self.explainer.explain(**subject.request, progress=False)
+        return scores_of(self.explanations, subject, self.explainer.settings.max_nodes)
+
+
+def scores_of(explanations: list[SubgraphExplanation], subject: Subject, max_nodes: int) -> Scores:
+    """Reads the masks of explanations off at the nodes and edges of their instances."""
+    instances = subject.instances
+    nodes = instances.node_id.split(instances.node_counts.tolist())
+    edges = instances.edge_id.split(instances.edge_counts.tolist())
+    node = torch.cat([one.node_mask[ids, 0] for one, ids in zip(explanations, nodes, strict=True)]).double()
+    edge = torch.cat([one.edge_mask[ids] for one, ids in zip(explanations, edges, strict=True)]).double()
+    # The nodes are named in a connected order, the most probable neighbour first.
+    return Scores(node, edge, order=connected_order(instances, node, max_nodes))

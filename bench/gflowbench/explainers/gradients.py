@@ -49,7 +49,7 @@ class Gradient(ABC):
 
     @abstractmethod
     def _attribute(self, graphs: MaskedModel) -> Tensor:
-        """Gives each edge its share, shape ``[w]``."""
+        """Returns the share of each edge, shape ``[w]``."""
 
 
 class Saliency(Gradient):

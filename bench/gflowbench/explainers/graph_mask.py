@@ -181,7 +181,7 @@ class _Gates(GraphMaskExplainer):
         return self.penalty_scaling * penalty + weight * torch.relu(fit - self.allowance)
 
     def read(self, graphs: MaskedModel) -> Tensor:
-        """Gives the mean gate of each edge over the layers, shape ``[w]``."""
+        """Returns the mean gate of each edge over the layers, shape ``[w]``."""
         model = graphs.predictor.model
         self._set_flags(model)
         with torch.no_grad():

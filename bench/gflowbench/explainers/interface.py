@@ -1,25 +1,26 @@
 """What every explainer is given, what it gives back, and the two calls in between.
 
-An explainer is anything with a ``name``, a :meth:`~Explainer.fit` and an :meth:`~Explainer.explain`. It is
-handed a :class:`Subject` (the model and a flat batch of instances) and returns :class:`Scores` that are
-aligned with it. The instances it is fitted on and those it explains may differ: the inductive setting.
+An explainer is anything with a ``name``, a :meth:`~Explainer.fit` and an :meth:`~Explainer.explain`. It is handed a
+:class:`Subject` (the inputs of a task of the library, and what the benchmark says about them) and returns
+:class:`Scores` that are aligned with it. The instances it is fitted on and those it explains may differ: the inductive
+setting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from gflowexplainer.errors import ConfigError, InstanceError
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, edge_values, marginals
-from gflowexplainer.model.predictor import Predictor, observe
-from gflowexplainer.model.target import Target
-from gflowexplainer.ops.segments import ranges, segment_max
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import TaskInputs, task_of
+from gflowexplainer.ops.segments import segment_max
 
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
@@ -29,33 +30,19 @@ DEFAULT_MAX_NODES = 6
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A model and ``I`` instances of its predictions to explain, with ``n`` nodes and ``e`` edges in total.
+class Subject(TaskInputs):
+    """The inputs of a task, and what its benchmark says about them.
 
     Attributes:
-        predictor: The explained model.
-        instances: The instances.
-        target: What the model predicts on the instances, shape ``[I, C]``, and the class to hold, shape
-            ``[I]``: the one predicted on the whole graph.
-        node_probabilities: Class probabilities of every node as predicted on the whole graph, shape
-            ``[n, C]``; ``None`` at graph level, where nodes have no class.
-        embedding: Outputs of the model's message-passing layers at every node, shape ``[n, H]``.
-        index: The user's id of each instance, shape ``[I]``: node ids, or positions of graphs.
         name: Name of the benchmark.
         max_nodes: Number of nodes that an explanation should have at most; one more than a motif has.
     """
 
-    predictor: Predictor
-    instances: Instances
-    target: Target
-    node_probabilities: Tensor | None
-    embedding: Tensor
-    index: Tensor
-    name: str
-    max_nodes: int
+    name: str = ""
+    max_nodes: int = DEFAULT_MAX_NODES
 
     @classmethod
-    def of(
+    def of(  # type: ignore[override]
         cls,
         model: nn.Module,
         benchmark: Benchmark,
@@ -64,18 +51,16 @@ class Subject:
         max_nodes: int | None = None,
         return_type: str = "raw",
         num_hops: int | None = None,
-        arguments: Sequence[str] = (),
     ) -> Subject:
-        """Cuts the instances of a benchmark out and asks the model about them, on the model's device.
+        """Cuts the instances of a benchmark out and evaluates the model on them, on the model's device.
 
         Args:
-            model: The model to explain.
+            model: The model to explain; attributes of the graphs that its ``forward`` takes by name are passed along.
             benchmark: Its graphs; ``benchmark.index`` names the instances.
             index: Other ids to explain instead of those.
             max_nodes: Size bound of an explanation; by default the benchmark's motif size and one more.
             return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
             num_hops: Message-passing layers of the model; counted if not given.
-            arguments: Names of attributes of each graph that the model takes beside ``x`` and ``edge_index``.
         """
         if max_nodes is None:
             size = motif_size(benchmark)
@@ -85,54 +70,22 @@ class Subject:
         device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
         ids = torch.as_tensor(benchmark.index if index is None else index, device=device).reshape(-1)
         predictor = Predictor(model, level=benchmark.task, return_type=return_type, num_hops=num_hops)
-        probabilities = None
-        if benchmark.task == "node":
-            graph = benchmark.graphs[0].to(device)
-            given = {name: graph[name] for name in arguments}
-            instances = Instances.around_nodes(graph.x, graph.edge_index, ids, predictor.num_hops, **given)
-            output, embedding = observe(model, graph.x, graph.edge_index, given)
-            probabilities = predictor.read(predictor.checked(output, graph.x.size(0)))[instances.node_id]
-            embedding = embedding[instances.node_id]
-            prediction = probabilities[instances.center]
-        else:
-            _check_positions(ids, len(benchmark.graphs))
-            # All graphs first: the number of a graph, and with it all noise, is the same in every subset.
-            whole = Instances.of_graphs([g.to(device) for g in benchmark.graphs], arguments=arguments)
-            instances = whole.select(ids)
-            given = instances.node_arguments | instances.edge_arguments | instances.shared_arguments
-            given |= {"batch": instances.owner}
-            output, embedding = observe(model, instances.x, instances.edge_index, given)
-            prediction = predictor.read(predictor.checked(output, len(instances)))
-        return cls(
-            predictor=predictor,
-            instances=instances,
-            target=Target.of(predictor, instances, prediction=prediction),
-            node_probabilities=probabilities,
-            embedding=embedding,
-            index=ids,
-            name=benchmark.name,
-            max_nodes=max_nodes,
-        )
+        graphs = [graph.to(device) for graph in benchmark.graphs]
+        task = task_of(predictor, graphs[0] if benchmark.task == "node" else graphs, ids)
+        return cls(**vars(task.inputs()), name=benchmark.name, max_nodes=max_nodes)
 
-    def __len__(self) -> int:
-        return len(self.instances)
+    @property
+    def model(self) -> nn.Module:
+        """The explained model."""
+        return self.predictor.model
 
-    def select(self, index: Tensor) -> Subject:
-        """Takes the instances ``index``, positions in this subject, as a subject of their own."""
-        _, nodes = ranges(self.instances.ptr[index], self.instances.node_counts[index])
-        target, probabilities = self.target, self.node_probabilities
-        return replace(
-            self,
-            instances=self.instances.select(index),
-            target=Target(
-                target.prediction[index],
-                None if target.label is None else target.label[index],
-                target.scale[index],
-            ),
-            node_probabilities=None if probabilities is None else probabilities[nodes],
-            embedding=self.embedding[nodes],
-            index=self.index[index],
-        )
+    @property
+    def request(self) -> dict[str, Any]:
+        """What a user passes to explain these instances: the arguments of ``GFlowExplainer.explain``."""
+        assert self.task is not None
+        config = {name: getattr(self.predictor, name) for name in ("mode", "return_type")}
+        config["task_level"] = self.predictor.level
+        return {"model": self.model, "data": self.task.data, "index": self.index, "model_config": config}
 
 
 @dataclass(frozen=True)
@@ -229,16 +182,6 @@ class Explainer(Protocol):
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores the nodes and edges of the instances of ``subject``."""
         ...
-
-
-def _check_positions(ids: Tensor, count: int) -> None:
-    wrong = ids[(ids < 0) | (ids >= count)]
-    if ids.numel() == 0:
-        raise InstanceError("'index' is empty. Pass at least one graph.")
-    if wrong.numel():
-        raise InstanceError(
-            f"'index' names graph {int(wrong[0])}, but there are {count}. Pass positions in [0, {count})."
-        )
 
 
 def motif_size(benchmark: Benchmark) -> int | None:

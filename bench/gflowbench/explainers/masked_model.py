@@ -51,7 +51,7 @@ def differentiable(predictor: Predictor) -> Iterator[nn.Module]:
     """
     model = predictor.model
     with ExitStack() as stack:
-        stack.enter_context(predictor.borrow())
+        stack.enter_context(predictor.evaluating())
         for module in model.modules():
             if isinstance(module, MessagePassing):
                 stack.enter_context(_same_layer(module))
@@ -139,15 +139,15 @@ class MaskedModel:
         return predictor.checked(output, graphs.num_nodes)[graphs.center]
 
     def losses(self, output: Tensor) -> Tensor:
-        """Gives minus the log-likelihood of what each instance is to hold, shape ``[I]``."""
+        """Returns minus the log-likelihood of what each instance is to hold, shape ``[I]``."""
         label, predictor = self.target.label, self.predictor
         if label is not None and (predictor.mode, predictor.return_type) == ("multiclass_classification", "raw"):
             return nn.functional.cross_entropy(output, label, reduction="none")
         every = torch.arange(len(self.graphs), device=output.device)
-        return -self.target.log_hold(predictor.read(output), every)
+        return -self.target.log_preservation(predictor.read(output), every)
 
     def uniform(self, *stream: int) -> Tensor:
-        """Gives a random number in (0, 1) for each edge, shape ``[w]``, that no other instance changes."""
+        """Returns a random number in (0, 1) for each edge, shape ``[w]``, that no other instance changes."""
         return uniform(*stream, self.graphs.own_key[self.edge_owner], self.graphs.edge_id)
 
 

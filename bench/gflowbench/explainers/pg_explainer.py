@@ -109,7 +109,7 @@ class PGExplainer:
             }
             config = ExplainerConfig(explanation_type="phenomenon", edge_mask_type="object")
             algorithm.connect(config, ModelConfig(**pyg_model_config(predictor)))
-            algorithm.mlp.to(subject.embedding.dtype)
+            algorithm.mlp.to(subject.require_embedding().dtype)
             update = self._update if self.batched else self._update_one
             for epoch in range(self.epochs):
                 order = torch.randperm(len(subject)).to(subject.instances.device)
@@ -145,9 +145,11 @@ class PGExplainer:
         """Lets PyG make one update by a single instance."""
         graph = MaskedModel.of(subject)
         algorithm.noise = graph.uniform(seed, 1, epoch)
-        algorithm.embedding = subject.embedding.new_zeros(graph.graphs.num_nodes, subject.embedding.size(1))
+        algorithm.embedding = subject.require_embedding().new_zeros(
+            graph.graphs.num_nodes, subject.require_embedding().size(1)
+        )
         place = subject.instances.place_outside
-        algorithm.embedding[slice(None) if place is None else place] = subject.embedding
+        algorithm.embedding[slice(None) if place is None else place] = subject.require_embedding()
         target, index = pyg_target(graph)
         x, edge_index = graph.graphs.x, graph.graphs.edge_index
         algorithm.train(epoch, graph.predictor.model, x, edge_index, target=target, index=index, **graph.arguments)
@@ -155,7 +157,7 @@ class PGExplainer:
 
 def edge_inputs(subject: Subject) -> Tensor:
     """Puts the embeddings at both ends of each edge, and at the explained node, side by side, shape ``[e, 3 H]``."""
-    instances, embedding = subject.instances, subject.embedding
+    instances, embedding = subject.instances, subject.require_embedding()
     source, target = instances.edge_index
     ends = [embedding[source], embedding[target]]
     if instances.level == "node":

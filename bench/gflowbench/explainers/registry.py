@@ -109,4 +109,4 @@ register("gflow-tb", "gflowbench.explainers.presets:trajectory_balance", group="
 register("gflow-ctb", "gflowbench.explainers.presets:conditional_trajectory_balance", group="ours")
 register("gflow-paper", "gflowbench.explainers.presets:paper", group="ours")
 register("beam", "gflowbench.explainers.beam:Beam", group="ceilings")
-register("exact", "gflowbench.explainers.exact:Exact", group="ceilings")
+register("exact", "gflowbench.explainers.exact_marginals:Exact", group="ceilings")

@@ -134,7 +134,7 @@ class RGExplainer:
         return Scores.of_order(instances, grown.subgraphs.members, self.max_nodes)
 
     def coefficients(self, subject: Subject) -> dict[str, float]:
-        """Gives the weights of the reward: those asked for, else those of the public code."""
+        """Returns the weights of the reward: those asked for, else those of the public code."""
         published = COEFFICIENTS[subject.instances.level]
         if subject.name in WITHOUT_RADIUS:
             published = (*published[:2], 0.0)
@@ -146,10 +146,10 @@ class RGExplainer:
 
 
 def starts(subject: Subject, locator: Locator | None) -> Tensor:
-    """Gives where explanations begin: at the explained node, or where the locator says, shape ``[I]``."""
+    """Returns where explanations begin: at the explained node, or where the locator says, shape ``[I]``."""
     if locator is None:
         return subject.instances.center
-    return locator.start(subject.instances, subject.embedding.float())
+    return locator.start(subject.instances, subject.require_embedding().float())
 
 
 class _Training:
@@ -162,7 +162,7 @@ class _Training:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.policy = RGPolicy(self.features.size(1), **explainer.network)
-            self.locator = Locator(subject.embedding.size(1)) if instances.level == "graph" else None
+            self.locator = Locator(subject.require_embedding().size(1)) if instances.level == "graph" else None
         self.policy.to(instances.device).fit_scale(self.features)
         self.reward = RGReward(
             subject.predictor,
@@ -226,7 +226,7 @@ class _Training:
     def _locate(self, updates: int, share: float, epoch: int, *, imitating: bool = False) -> None:
         """Grows from every node of some graphs and teaches the locator at which ones it paid."""
         assert self.locator is not None
-        instances, embedding = self.instances, self.subject.embedding.float()
+        instances, embedding = self.instances, self.subject.require_embedding().float()
         every = torch.arange(len(instances), device=instances.device)
         count = max(1, round(share * len(instances)))
         chosen = torch.argsort(uniform(self.seed, _CHOOSING, epoch, every))[:count]
@@ -239,7 +239,7 @@ class _Training:
             _descend(self.locator_optimizer, locator_loss(rating, score.to(rating), graph, len(instances)))
 
     def _outcome(self, node: Tensor, epoch: int, imitating: bool) -> Tensor:
-        """Gives the reward of a subgraph grown from each node, shape as ``node``: by the policy, or at random."""
+        """Returns the reward of a subgraph grown from each node, shape as ``node``: by the policy, or at random."""
         instances, graph = self.instances, self.instances.owner[node]
         key = rollout_keys(instances, graph, self.seed, _LOCATING, epoch)
         choose: Chooser = grow_uniformly

@@ -39,7 +39,7 @@ class RGPolicy(PaperPolicy):
             nn.init.zeros_(last.bias)
 
     def log_flows(self, encoding: PaperEncoding, states: States) -> tuple[Tensor, Tensor]:
-        """Gives the log-probability of adding each frontier node ``[F]`` and of stopping ``[B]``."""
+        """Returns the log-probability of adding each frontier node ``[F]`` and of stopping ``[B]``."""
         rows, state, _ = self._signals(encoding, states)
         hidden = self.mlp(self.transform(rows))
         attention = self.attention(hidden)[:, 0]
@@ -57,7 +57,7 @@ class RGPolicy(PaperPolicy):
 
 
 def log_likelihood(policy: RGPolicy, encoding: PaperEncoding, rollouts: Rollouts, only: Tensor | None = None) -> Tensor:
-    """Gives the log-probability of the action taken at each visit to a state, stopping included.
+    """Returns the log-probability of the action taken at each visit to a state, stopping included.
 
     Stopping where nothing can be added is no choice and counts 0.
 

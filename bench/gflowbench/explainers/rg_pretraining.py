@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gflowbench.explainers.rg_policy import RGPolicy
 from gflowexplainer.flow.paper_policy import PaperEncoding
-from gflowexplainer.flow.sampling import STOP, Choice, Chooser, rollout_keys
+from gflowexplainer.flow.sampling import STOP, Action, Chooser, rollout_keys
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
@@ -83,7 +83,7 @@ def in_order(goal: Tensor) -> Chooser:
     """Adds the nodes of each row of ``goal`` ``[R, K]`` in the order they stand there, then stops."""
     remaining = goal
 
-    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         nonlocal remaining
         wanted = remaining.gather(1, states.size[at].clamp(max=states.max_nodes - 1)[:, None])[:, 0]
         visit, entry = states.frontiers(at)
@@ -91,7 +91,7 @@ def in_order(goal: Tensor) -> Chooser:
         chosen = torch.full_like(wanted, STOP)
         chosen[visit[found]] = entry[found]
         remaining = remaining[chosen != STOP]
-        return Choice(chosen)
+        return Action(chosen)
 
     return choose
 
@@ -101,7 +101,7 @@ def in_likeliest_order(goal: Tensor, policy: RGPolicy, encoding: PaperEncoding) 
     remaining = goal
 
     @torch.no_grad()
-    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         nonlocal remaining
         action, _ = policy.log_flows(encoding, states)
         visit, entry = states.frontiers(at)
@@ -110,6 +110,6 @@ def in_likeliest_order(goal: Tensor, policy: RGPolicy, encoding: PaperEncoding) 
         best = segment_argmax(action[entry], visit, at.numel())
         chosen = torch.where(best < 0, STOP, entry[best.clamp(min=0)] if entry.numel() else STOP)
         remaining = remaining[chosen != STOP]
-        return Choice(chosen)
+        return Action(chosen)
 
     return choose

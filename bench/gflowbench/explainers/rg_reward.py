@@ -93,7 +93,7 @@ class RGReward(Reward):
             memory_budget=predictor.memory_budget,
         )
         self._watched.takes_batch = predictor.takes_batch
-        with self._watched.borrow():
+        with self._watched.evaluating():
             whole = self._watched.whole(instances)
         self._num_scores = self.target.prediction.size(1) if predictor.mode != "binary_classification" else 1
         self._whole = whole[:, self._num_scores :]
@@ -118,6 +118,6 @@ class RGReward(Reward):
             alone = self.predictor.read(self.predictor.checked(scores, len(part)))
             gap = (representation - self._whole[part.instance]).norm(dim=1)
             edges = edges_inside(self.instances, part, kept)
-            held = self.target.log_hold(alone, part.instance)
+            held = self.target.log_preservation(alone, part.instance)
             parts.append(held - self.edge_weight * edges - self.distance_weight * gap)
         return torch.cat(parts)

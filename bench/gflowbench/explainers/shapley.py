@@ -74,7 +74,7 @@ class ShapleyValues:
         present = self._present[torch.arange(count, device=instances.device) * drawn // count]
         cost = predictor.cost(instances)[instance] * 2 * count
         parts = []
-        with predictor.borrow():
+        with predictor.evaluating():
             for chunk in predictor.chunks(cost):
                 rows = slice(int(first[chunk.start]), int(first[chunk.stop]))
                 parts.append(self._values(instance[chunk], inside[rows], present))
@@ -134,6 +134,6 @@ class ShapleyValues:
             ask = first[missing]
             rows = ranges(pointers(counts)[:-1][ask], counts[ask])[1]
             answer = predictor.predict(instances, instance[ask], kept[rows], self.removal)
-            values[missing] = target.log_hold(answer, instance[ask]).exp().double()
+            values[missing] = target.log_preservation(answer, instance[ask]).exp().double()
             self._cache.add(unique[missing], values[missing])
         return values[group]

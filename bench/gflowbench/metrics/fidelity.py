@@ -57,7 +57,7 @@ def predict_kept(subject: Subject, kept: Tensor, removal: str = "induced") -> Te
     kept[instances.center[instances.center >= 0]] = True
     everything = torch.arange(len(instances), device=instances.device)
     parts = []
-    with predictor.borrow():
+    with predictor.evaluating():
         for chunk in predictor.chunks(predictor.cost(instances)):
             begin, end = int(instances.ptr[chunk.start]), int(instances.ptr[chunk.stop])
             parts.append(predictor.predict(instances, everything[chunk], kept[begin:end], removal))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.task import TaskInputs
 
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
@@ -29,14 +29,15 @@ class GroundTruth:
     node: Tensor
 
     @classmethod
-    def of(cls, benchmark: Benchmark, instances: Instances) -> GroundTruth | None:
+    def of(cls, benchmark: Benchmark, inputs: TaskInputs) -> GroundTruth | None:
         """Reads the ground truth off at the instances; ``None`` where the benchmark has none.
 
         Args:
             benchmark: Its graphs carry ``edge_motif`` ``[E]`` and ``motif_id`` ``[N]``.
-            instances: Instances cut out of these graphs.
+            inputs: Instances cut out of these graphs.
         """
-        graphs = [benchmark.graphs[i] for i in torch.unique(instances.graph).tolist()]
+        instances = inputs.instances
+        graphs = benchmark.graphs if instances.level == "node" else [benchmark.graphs[i] for i in inputs.index.tolist()]
         if not all("edge_motif" in graph and "motif_id" in graph for graph in graphs):
             return None
         device = instances.device
@@ -45,6 +46,5 @@ class GroundTruth:
             motif = graphs[0].motif_id.to(device)[instances.node_id]
             belongs = (motif >= 0) & (motif == motif[instances.center][instances.owner])
             return cls(edge & belongs[instances.edge_index].all(dim=0), edge, belongs)
-        ordered = [benchmark.graphs[i] for i in instances.graph.tolist()]
-        edge = torch.cat([graph.edge_motif for graph in ordered]).to(device)
-        return cls(edge, edge, torch.cat([graph.motif_id for graph in ordered]).to(device) >= 0)
+        edge = torch.cat([graph.edge_motif for graph in graphs]).to(device)
+        return cls(edge, edge, torch.cat([graph.motif_id for graph in graphs]).to(device) >= 0)

@@ -16,7 +16,7 @@ from gflowbench.metrics.selection import counts_of
 from gflowbench.metrics.shape import is_connected
 from gflowbench.metrics.undirected import UndirectedEdges
 from gflowbench.protocol import Loaded, Problem
-from gflowexplainer.explainer import GFlowExplainer
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.graphs.instances import Instances
 
 OURS, RG = "GFlowExplainer", "RG-Explainer"
@@ -37,7 +37,7 @@ def motif_cases(problem: Problem, rg: Mapping[str, Any], ours: Mapping[str, Any]
     """
     loaded = problem.load()
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
-    truth = GroundTruth.of(loaded.benchmark, subject.instances)
+    truth = GroundTruth.of(loaded.benchmark, subject)
     assert truth is not None
     peer = create("rg-explainer", **rg)
     peer.fit(subject, 0)

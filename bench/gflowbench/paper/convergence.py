@@ -38,7 +38,7 @@ def plan(scope: Scope) -> list[Measurement]:
 
 
 def training_of(scope: Scope, dataset: str, way: str) -> Training:
-    """Gives the training on a dataset; the epochs are the paper's."""
+    """Returns the training on a dataset; the epochs are the paper's."""
     changes: dict[str, Any] = {"epochs": scope.pick(100, 12), "max_updates": 0, "descents": 1}
     if scope.fast and way == "paper":
         changes |= {"max_nodes": 8}

@@ -55,11 +55,11 @@ class Scope:
             raise ConfigError(f"'seeds' must be at least 1 (got {self.num_seeds}).")
 
     def pick(self, full: Value, fast: Value) -> Value:
-        """Gives the one or the other."""
+        """Returns the one or the other."""
         return fast if self.fast else full
 
     def seeds(self, full: int, fast: int = 1) -> range:
-        """Gives the seeds, counted from 0: so many of a full or a fast run, or as many as the user asked for."""
+        """Returns the seeds, counted from 0: so many of a full or a fast run, or as many as the user asked for."""
         return range(self.pick(full, fast) if self.num_seeds is None else self.num_seeds)
 
     @property
@@ -70,7 +70,7 @@ class Scope:
         return "trained" if reference_folder() is None else "published"
 
     def problem(self, dataset: str, *, every: int = 1) -> Problem:
-        """Names a dataset and its GNN; of its instances each so many-th."""
+        """Names a dataset and its GNN; of its instances every n-th."""
         from gflowbench.protocol import problem
 
         return problem(dataset, self.gnn, every=every, device=self.device, weights=self.gnns)

@@ -61,7 +61,7 @@ def follow_growth() -> dict[str, Any]:
 
 
 def cuts_of(adjacent: np.ndarray) -> list[set[int]]:
-    """Gives the cut vertices after each node of a growth ``[n, n]``, by Theorem 1."""
+    """Returns the cut vertices after each node of a growth ``[n, n]``, by Theorem 1."""
     growing, found = GrowingCutVertices(), []
     for node, row in enumerate(adjacent):
         growing.add(np.flatnonzero(row[:node]).tolist())

@@ -46,7 +46,7 @@ Found = Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]]
 
 
 def shares(scope: Scope) -> tuple[float, ...]:
-    """Gives the shares of the instances that are fitted on."""
+    """Returns the shares of the instances that are fitted on."""
     return scope.pick(SHARES, FAST_SHARES)
 
 
@@ -56,7 +56,7 @@ def datasets(scope: Scope) -> tuple[str, ...]:
 
 
 def seeds(scope: Scope, explainer: str) -> range:
-    """Gives the seeds of an explainer."""
+    """Returns the seeds of an explainer."""
     return scope.seeds(FEWER_SEEDS if explainer in THINNED else SEEDS)
 
 

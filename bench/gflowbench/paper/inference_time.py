@@ -25,7 +25,7 @@ Times = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 def times(results: Results, device: str) -> dict[str, Any]:
-    """Gives the values of a device by dataset; empty where it was not there."""
+    """Returns the values of a device by dataset; empty where it was not there."""
     found = {dataset: results[name_of(dataset, device)] for dataset in here(results.scope)}
     return {dataset: value for dataset, value in found.items() if value is not None}
 

@@ -40,7 +40,7 @@ def molecule_cases(problem: Problem, ours: Mapping[str, Any]) -> dict[str, Any]:
     loaded = problem.load()
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
     instances = subject.instances
-    truth = GroundTruth.of(loaded.benchmark, instances)
+    truth = GroundTruth.of(loaded.benchmark, subject)
     assert truth is not None
     edges = UndirectedEdges.of(instances)
     chosen, larger = (most_probable(loaded, subject, {**ours, **sizes}) for sizes in ({}, ATOMS_AT_LEAST))

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from gflowbench.datasets import load
 from gflowbench.models import train
-from gflowexplainer.explainer import GFlowExplainer
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.flow.growth import grow_at_random
 from gflowexplainer.flow.sampling import rollout_keys
 from gflowexplainer.graphs.instances import Instances
@@ -74,7 +74,7 @@ def sentence_cases(limit: int | None, epochs: int, others: int, ours: Mapping[st
 
 
 def _negative(model: nn.Module, graph: Data) -> float:
-    """Gives the probability that a sentence is negative."""
+    """Returns the probability that a sentence is negative."""
     assert graph.x is not None
     assert graph.edge_index is not None
     with torch.no_grad():
@@ -83,7 +83,7 @@ def _negative(model: nn.Module, graph: Data) -> float:
 
 
 def _share_of_worse(model: nn.Module, graph: Data, chosen: Sequence[int]) -> float:
-    """Gives the share of random connected parts of a sentence, of as many words, that hold its class less."""
+    """Returns the share of random connected parts of a sentence, of as many words, that hold its class less."""
     instances = Instances.of_graphs([graph])
     reward = ContextReward(Predictor(model, level="graph"), instances, num_contexts=CONTEXTS, average="odds", seed=1)
     every = torch.zeros(PARTS, dtype=torch.long)

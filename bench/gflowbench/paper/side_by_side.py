@@ -16,7 +16,7 @@ PATIENCE = 10.0
 """Seconds that a process has to end after it was told to."""
 
 
-def compute_side_by_side(names: Sequence[str], scope: Scope, base: Path, jobs: int, *, quiet: bool = False) -> None:
+def reproduce_side_by_side(names: Sequence[str], scope: Scope, base: Path, jobs: int, *, quiet: bool = False) -> None:
     """Runs each experiment's steps in ``jobs`` processes with one thread each; they tell of their steps themselves.
 
     What fails in them is tried again, and reported, by whoever runs the experiments next. When an exception flies

@@ -60,7 +60,7 @@ def plan(scope: Scope) -> list[Measurement]:
 
 
 def seeds(scope: Scope, name: str) -> range:
-    """Gives the seeds; an explainer that is deterministic needs one, the paper's settings are too slow for more."""
+    """Returns the seeds; an explainer that is deterministic needs one, the paper's settings are too slow for more."""
     alone = name == PAPER or bool(getattr(create(name), "deterministic", False))
     return range(1) if alone else scope.seeds(SEEDS)
 

@@ -15,11 +15,11 @@ from gflowbench.protocol.cells import file_of
 from gflowbench.protocol.plan import Plan, whole
 from gflowbench.protocol.presentation import failures
 from gflowbench.protocol.record import Cell, Group
+from gflowexplainer import __version__
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.storage.files import dumps, read_json, slug, write_json
 from gflowexplainer.storage.identity import settings_fingerprint
 from gflowexplainer.storage.provenance import environment
-from gflowexplainer.version import __version__
 
 FORMAT = "gflowexplainer-cell-1"
 CELLS = "cells"
@@ -152,7 +152,7 @@ class Contest:
 
 
 def home(folder: Path, beside: str) -> Path:
-    """Gives the folder that holds the cells of a step of the experiment in ``folder``."""
+    """Returns the folder that holds the cells of a step of the experiment in ``folder``."""
     return folder.resolve().parent / beside if beside else folder
 
 

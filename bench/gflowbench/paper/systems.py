@@ -62,7 +62,7 @@ def short(explainer: str, dataset: str) -> Part:
 
 
 def protocol(scope: Scope) -> ProtocolSettings:
-    """Gives the settings of ``evaluate --contexts 10``; a fast run leaves out robust fidelity, which is not shown."""
+    """Returns the settings of ``evaluate --contexts 10``; a fast run leaves out robust fidelity, which is not shown."""
     return ProtocolSettings(metrics=MetricSettings(num_contexts=scope.pick(10, 0)))
 
 

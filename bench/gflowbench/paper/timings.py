@@ -139,7 +139,7 @@ def _timed(name: str, subject: Subject, lengths: Lengths, clock: _Clock) -> dict
     together = clock.seconds(lambda: explainer.explain(subject, 0)) / len(subject)
     found = fitting | {"alone": 1000 * fmean(alone), "together": 1000 * together, "single": None}
     if isinstance(explainer, GFlow):
-        explainer.num_samples = 1
+        explainer.explainer.num_samples = 1
         found["single"] = 1000 * fmean(clock.seconds(partial(explainer.explain, one, 0)) for one in ones)
     return found
 

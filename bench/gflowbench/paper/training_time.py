@@ -49,12 +49,12 @@ def notes_of_old_times(results: Results) -> list[str]:
 
 
 def _epoch(times: Mapping[str, float]) -> float | None:
-    """Gives the seconds of an epoch, if they can be told."""
+    """Returns the seconds of an epoch, if they can be told."""
     return times["epoch"] if times["span"] * times["epoch"] >= _LEAST * times["preparation"] else None
 
 
 def _fit(times: Mapping[str, float]) -> float | None:
-    """Gives the seconds of a whole fit, if those of its epochs can be told."""
+    """Returns the seconds of a whole fit, if those of its epochs can be told."""
     return times["fit"] if times["epoch"] is None or _epoch(times) is not None else None
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from gflowbench.explainers.exact import untrained
-from gflowbench.explainers.gflow import GFlow
-from gflowbench.explainers.interface import Subject
+from gflowbench.explainers.gflow import scores_of
+from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.metrics import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.paper.experiment import Scope
@@ -22,9 +21,12 @@ from gflowbench.protocol import Problem
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.inference.exact_target import DistanceCurve
+from gflowexplainer.inference.explanations import explain_instances
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
-from gflowexplainer.training.curves import Record
-from gflowexplainer.training.trainer import Callback, Trainer
+from gflowexplainer.storage.identity import model_fingerprint
+from gflowexplainer.training.curves import UpdateRecord
+from gflowexplainer.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Training:
         dataset: Name of the dataset.
         preset: Name of the settings to begin with.
         changes: Changed settings.
-        every: Each so many-th instance is trained on.
+        every: Every n-th instance is trained on.
         subgraphs: If positive, only the instance whose number of connected subgraphs is nearest to this.
         distance_every: Updates between two measurements of the distance to the exact distribution; 0 for none.
         scored: Whether the trained network explains the instances and is scored.
@@ -69,20 +71,21 @@ class Training:
         subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
         if self.subgraphs:
             subject = subject.select(self._nearest(subject))
-        records: list[Record] = []
+        records: list[UpdateRecord] = []
         watch = _Watch(records, DistanceCurve(self.distance_every) if self.distance_every else None)
-        explainer = _Watched(watch, preset=self.preset, **self.changes)
+        settings = Settings.preset(self.preset, **self.changes, seed=seed)
+        sampler = FlowSampler(settings, subject)
         try:
-            explainer.fit(subject, seed)
+            Trainer(sampler).run(progress=False, callback=watch)
         except ConfigError:
             if not records:  # it could not even begin: a mistake in the settings
                 raise
-            return self._summary(subject, explainer, records) | {"diverged": len(records), "metrics": {}}
+            return self._summary(subject, settings, records) | {"diverged": len(records), "metrics": {}}
         metrics = {}
-        truth = GroundTruth.of(loaded.benchmark, subject.instances)
+        truth = GroundTruth.of(loaded.benchmark, subject)
         if self.scored and truth is not None:
-            metrics = agreement(subject, explainer.explain(subject, seed), truth)
-        return self._summary(subject, explainer, records) | {"diverged": None, "metrics": metrics}
+            metrics = agreement(subject, _scores(sampler, subject), truth)
+        return self._summary(subject, settings, records) | {"diverged": None, "metrics": metrics}
 
     def _nearest(self, subject: Subject) -> torch.Tensor:
         bound = Settings.preset(self.preset, **self.changes).max_nodes
@@ -90,8 +93,7 @@ class Training:
         counts = enumerate_subgraphs(subject.instances, every, subject.instances.center, bound).counts
         return (counts - self.subgraphs).abs().argmin().reshape(1)
 
-    def _summary(self, subject: Subject, explainer: GFlow, records: Sequence[Record]) -> dict[str, Any]:
-        settings = explainer.settings
+    def _summary(self, subject: Subject, settings: Settings, records: Sequence[UpdateRecord]) -> dict[str, Any]:
         size = -(-len(subject) // settings.batch_size)
         epochs = [records[begin : begin + size] for begin in range(0, len(records), size)]
         return {
@@ -107,25 +109,21 @@ class Training:
 class _Watch:
     """Keeps the record of every update, with the distance where it is measured."""
 
-    def __init__(self, records: list[Record], distance: DistanceCurve | None) -> None:
+    def __init__(self, records: list[UpdateRecord], distance: DistanceCurve | None) -> None:
         self.records, self.distance = records, distance
 
-    def __call__(self, trainer: Trainer, record: Record) -> None:
+    def __call__(self, trainer: Trainer, record: UpdateRecord) -> None:
         if self.distance is not None:
             self.distance(trainer, record)
         self.records.append(record)
 
 
-class _Watched(GFlow):
-    """A flow network whose training is watched."""
-
-    def __init__(self, callback: Callback, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.callback = callback
-
-    def fit(self, subject: Subject, seed: int) -> None:
-        trainer = untrained(subject, self.settings.change(seed=seed))
-        self._weights = trainer.run(progress=False, callback=self.callback).weights()
+def _scores(sampler: FlowSampler, subject: Subject) -> Scores:
+    """Explains the instances that a sampler was trained on, as the library does, and scores nodes and edges."""
+    explanations = explain_instances(
+        sampler, num_samples=64, weighting="policy", certificate_limit=1, model_name=model_fingerprint(subject.model)
+    )
+    return scores_of(explanations, subject, sampler.settings.max_nodes)
 
 
 def loss_line(values: Sequence[Mapping[str, Any]]) -> Line:
@@ -142,7 +140,7 @@ def distance_line(values: Sequence[Mapping[str, Any]]) -> Line:
 
 
 def early_and_late(value: Mapping[str, Any]) -> tuple[float, float]:
-    """Gives the mean loss over the first and over the last tenth of the epochs."""
+    """Returns the mean loss over the first and over the last tenth of the epochs."""
     loss = value["loss"]
     tenth = max(len(loss) // 10, 1)
     return fmean(loss[:tenth]), fmean(loss[-tenth:])

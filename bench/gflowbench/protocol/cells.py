@@ -19,10 +19,10 @@ from gflowbench.metrics.measurement import MetricSettings, measure
 from gflowbench.protocol.packing import pack
 from gflowbench.protocol.problems import Loaded, Problem, accuracy_on
 from gflowbench.protocol.record import FAILED, Cell
+from gflowexplainer import __version__
 from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.storage.files import write_json
 from gflowexplainer.storage.identity import settings_fingerprint
-from gflowexplainer.version import __version__
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Contestant:
         return cls(name, partial(create, name, **settings), settings)
 
     def beginning_with(self, settings: Mapping[str, Any]) -> Contestant:
-        """Gives the same explainer with ``settings`` too; what it was given already stays."""
+        """Returns the same explainer with ``settings`` too; what it was given already stays."""
         more = {name: value for name, value in settings.items() if name not in self.settings}
         return replace(self, make=partial(self.make, **more), settings=more | self.settings) if more else self
 
@@ -82,14 +82,14 @@ class ProtocolSettings:
 
 
 @dataclass(frozen=True)
-class Task:
+class PendingCell:
     """A cell to compute.
 
     Attributes:
         problem: Dataset and GNN.
         contestant: The explainer.
         seed: Its seed.
-        every: Of the instances of the problem, each so many-th is taken.
+        every: Of the instances of the problem, every n-th is taken.
     """
 
     problem: Problem
@@ -98,7 +98,7 @@ class Task:
     every: int = 1
 
     def blank(self, settings: ProtocolSettings) -> Cell:
-        """Gives the cell without its result; it is the same whether problem or plan leaves instances out."""
+        """Returns the cell without its result; it is the same whether problem or plan leaves instances out."""
         problem = self.problem.settings
         if self.every > 1:
             problem = {**problem, "every": problem.get("every", 1) * self.every}
@@ -121,11 +121,11 @@ class Bench:
         self._ready: tuple[Loaded, Subject] | None = None
         self._failure: Exception | None = None
 
-    def path(self, task: Task) -> Path:
-        """Gives the file of a cell; its name changes with any setting."""
+    def path(self, task: PendingCell) -> Path:
+        """Returns the file of a cell; its name changes with any setting."""
         return self.folder / file_of(task.blank(self.settings))
 
-    def compute(self, task: Task) -> Cell:
+    def compute(self, task: PendingCell) -> Cell:
         """Computes and stores a cell; what goes wrong in it is its result."""
         began = time.perf_counter()
         try:
@@ -159,7 +159,7 @@ class Bench:
         if self._failure is not None:
             self._failure = self._failure.with_traceback(None)
 
-    def _run(self, task: Task) -> Cell:
+    def _run(self, task: PendingCell) -> Cell:
         """Fits, explains, measures."""
         loaded, subject = thinned(*self._load(task.problem), task.every)
         wanted = task.blank(self.settings)
@@ -175,7 +175,7 @@ class Bench:
         metrics, selected = measure(
             explained,
             scores,
-            GroundTruth.of(loaded.benchmark, explained.instances),
+            GroundTruth.of(loaded.benchmark, explained),
             top_k=top_k,
             settings=self.settings.metrics,
         )
@@ -204,7 +204,7 @@ def thinned(loaded: Loaded, subject: Subject, every: int) -> tuple[Loaded, Subje
 
 
 def failed(blank: Cell, error: str, where: str = "") -> Cell:
-    """Gives the cell that says what went wrong."""
+    """Returns the cell that says what went wrong."""
     return replace(blank, status=FAILED, error=error, traceback=where)
 
 
@@ -233,7 +233,7 @@ def _facts(loaded: Loaded, subject: Subject, top_k: int) -> dict[str, Any]:
 
 
 def _split(subject: Subject, train_share: float | None, seed: int) -> tuple[Subject, Subject]:
-    """Gives the instances to fit on and those to explain; the same ones unless ``train_share`` is set."""
+    """Returns the instances to fit on and those to explain; the same ones unless ``train_share`` is set."""
     if train_share is None:
         return subject, subject
     if len(subject) < 2:

@@ -10,7 +10,7 @@ import torch
 
 from gflowbench.explainers.registry import misfit
 from gflowbench.metrics.shape import stability
-from gflowbench.protocol.cells import Bench, Contestant, ProtocolSettings, Task
+from gflowbench.protocol.cells import Bench, Contestant, PendingCell, ProtocolSettings
 from gflowbench.protocol.packing import unpack
 from gflowbench.protocol.plan import Plan, whole
 from gflowbench.protocol.problems import TRAINED, Problem
@@ -19,7 +19,7 @@ from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.storage.files import read_json
 
-Report = Callable[[str], None]
+Tell = Callable[[str], None]
 
 
 def evaluate(
@@ -29,7 +29,7 @@ def evaluate(
     seeds: Sequence[int],
     out: str | Path,
     settings: ProtocolSettings | None = None,
-    report: Report | None = None,
+    report: Tell | None = None,
     plan: Plan = whole,
     jobs: int = 1,
 ) -> Record:
@@ -78,7 +78,7 @@ def evaluate(
 class _Layout:
     """The cells of an evaluation, which of them are thinned and how, and what is left out and why."""
 
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[PendingCell] = field(default_factory=list)
     thinned: dict[Group, str] = field(default_factory=dict)
     left_out: dict[Group, str] = field(default_factory=dict)
 
@@ -107,20 +107,20 @@ class _Layout:
         words = part.words(count if fewer_seeds else None, used)
         if words:
             self.thinned[group] = words
-        self.tasks += [Task(problem, contestant, seed, part.every) for seed in list(seeds)[:count]]
+        self.tasks += [PendingCell(problem, contestant, seed, part.every) for seed in list(seeds)[:count]]
 
 
 class _Run:
     """One run of the protocol: finds what is stored, has the rest computed, and counts."""
 
-    def __init__(self, bench: Bench, tasks: Sequence[Task], report: Report) -> None:
+    def __init__(self, bench: Bench, tasks: Sequence[PendingCell], report: Tell) -> None:
         self.bench = bench
         self.tasks = tasks
         self.report = report
         self.done = 0
 
     def cells(self, jobs: int) -> list[Cell]:
-        """Gives the cell of every task, in their order."""
+        """Returns the cell of every task, in their order."""
         found: dict[int, Cell] = {}
         missing = []
         for number, task in enumerate(self.tasks):

@@ -19,7 +19,7 @@ class Part:
 
     Attributes:
         seeds: Seeds at most; ``None`` for all.
-        every: Each so many-th instance is taken.
+        every: Every n-th instance is taken.
         settings: Settings of the explainer.
         left_out: Why it is not run at all; empty if it is.
     """
@@ -43,7 +43,7 @@ class Part:
 
 
 Plan = Callable[[str, str], Part]
-"""Gives the part of a dataset (the second name) that an explainer (the first one) is run on."""
+"""Returns the part of a dataset (the second name) that an explainer (the first one) is run on."""
 
 ELSEWHERE = ""
 """Stands for all datasets that are not named."""
@@ -82,7 +82,7 @@ _SUITE: dict[str, dict[str, Part]] = {
 }
 
 _FEW = {"ba-shapes": 12, "ba-community": 12, "tree-cycles": 5, "tree-grid": 24, "ba-2motifs": 16, "mutagenicity": 80}
-"""In a first look, each so many-th instance of a dataset: five to thirteen of them."""
+"""In a first look, every n-th instance of a dataset: five to thirteen of them."""
 _FAST: dict[str, dict[str, Part]] = {
     "subgraphx": {
         "ba-shapes": Part(every=20, settings=_SHORT),
@@ -103,7 +103,7 @@ def suite(explainer: str, dataset: str) -> Part:
 
 
 def fast(explainer: str, dataset: str) -> Part:
-    """Gives a first look: one seed, few instances, short searches; six datasets in ten minutes on 2 cores."""
+    """Returns a first look: one seed, few instances, short searches; six datasets in ten minutes on 2 cores."""
     slow = suite(explainer, dataset)
     if slow.left_out:
         return slow

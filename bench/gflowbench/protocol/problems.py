@@ -80,7 +80,7 @@ def problem(
             trained here, on data generated here where the dataset can be generated.
         instances: ``"protocol"``: the evaluated ids of the protocol, all of one role on node tasks.
             ``"all-roles"``: every motif node.
-        every: Takes only each so many-th instance, for a quick look.
+        every: Takes only every n-th instance, for a quick look.
         seed: Seed of generated data and of training.
         architecture: What to train, one of :data:`gflowbench.models.MODELS`.
         device: Where the GNN runs.

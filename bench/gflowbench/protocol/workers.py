@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from gflowbench.protocol.cells import Bench, ProtocolSettings, Task, failed
+from gflowbench.protocol.cells import Bench, PendingCell, ProtocolSettings, failed
 from gflowbench.protocol.record import Cell
 from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.storage.files import write_json
@@ -24,10 +24,10 @@ PATIENCE = 5.0
 """Seconds that a process has to end after it was told to."""
 
 
-def compute_side_by_side(bench: Bench, tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Cell]]:
+def compute_side_by_side(bench: Bench, tasks: Sequence[PendingCell], jobs: int) -> Iterator[tuple[int, Cell]]:
     """Computes ``tasks`` in ``jobs`` processes; gives their places and cells as they end.
 
-    When the caller stops, or an exception flies (Ctrl-C is one), all processes are ended; cells that were finished
+    When the caller stops, or an exception is raised (Ctrl-C is one), all processes are ended; cells that were finished
     are stored.
 
     Args:
@@ -76,7 +76,7 @@ class _Worker:
         theirs.close()
         self.place = -1
 
-    def give(self, place: int, tasks: Sequence[Task]) -> None:
+    def give(self, place: int, tasks: Sequence[PendingCell]) -> None:
         """Hands it the task at ``place``."""
         self.place = place
         try:
@@ -134,7 +134,7 @@ def _foreign(error: Exception) -> ConfigError:
     )
 
 
-def _lost(bench: Bench, task: Task, code: int | None) -> Cell:
+def _lost(bench: Bench, task: PendingCell, code: int | None) -> Cell:
     """Records a cell whose process died."""
     reason = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     cell = failed(

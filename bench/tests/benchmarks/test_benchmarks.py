@@ -90,8 +90,9 @@ def loaded():
 
 
 def test_copies_of_an_instance_are_distinct_and_alike(loaded):
-    subject = copied(loaded, 3)
-    assert subject.index.tolist() == [0, 5, 12, 17, 24, 29]
+    several = copied(loaded, 3)
+    assert several.index.tolist() == [0, 5, 12, 17, 24, 29]
+    subject = Subject.of(several.model, several.benchmark, several.index)
     assert subject.instances.own_key.unique().numel() == 6
     prediction = subject.target.prediction
     torch.testing.assert_close(prediction, prediction[:2].repeat(3, 1))

@@ -103,7 +103,7 @@ def test_json_on_stdout_and_nothing_else(toys, workspace, invoke):
 def test_jobs_compute_first_and_this_process_draws(toys, workspace, invoke, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "gflowbench.paper.side_by_side.compute_side_by_side",
+        "gflowbench.paper.side_by_side.reproduce_side_by_side",
         lambda names, scope, base, jobs, quiet: asked.append((names, scope.num_seeds, str(base), jobs, quiet)),
     )
     assert invoke("reproduce", "first", "third", "--jobs", 3, "--seeds", 2).exit_code == 0

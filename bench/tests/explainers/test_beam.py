@@ -4,10 +4,10 @@ import torch
 
 from gflowbench.explainers import create
 from gflowbench.explainers.beam import search
-from gflowbench.explainers.exact import untrained
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
 
 SMALL = {"max_nodes": 4, "num_contexts": 4, "beta": 3.0}
@@ -24,7 +24,7 @@ def test_a_beam_that_is_wide_enough_is_exact(either_subject):
 def test_one_best_subgraph_of_each_size_goes_on(either_subject):
     """With a beam of one, every subgraph of size k + 1 grows out of the best one of size k."""
     instances = either_subject.instances
-    reward = untrained(either_subject, Settings(**SMALL)).reward
+    reward = prepare_reward(Settings(**SMALL), either_subject)
     found, log_reward = search(instances, reward, 4, 1)
     assert subgraph_keys(instances, found).unique().numel() == len(found)
     graph = nx.Graph(instances.edge_index.t().tolist())
@@ -44,7 +44,7 @@ def test_one_best_subgraph_of_each_size_goes_on(either_subject):
 
 def test_a_wider_beam_looks_at_more(either_subject):
     instances = either_subject.instances
-    reward = untrained(either_subject, Settings(**SMALL)).reward
+    reward = prepare_reward(Settings(**SMALL), either_subject)
     narrow, wide = (len(search(instances, reward, 4, width)[0]) for width in (1, 5))
     every = torch.arange(len(instances))
     start = instances.center if instances.level == "node" else None

@@ -121,6 +121,6 @@ def test_motif_nodes_contribute_on_a_published_gnn():
     benchmark = load("tree-cycles", source="published")
     subject = Subject.of(load_published("tree-cycles"), benchmark)
     scores = create("degree-decomposition").explain(subject, 0)
-    truth = GroundTruth.of(benchmark, subject.instances)
+    truth = GroundTruth.of(benchmark, subject)
     # The measure of DEGREE's own code: AUC of single nodes, averaged; it reports .969 on its own GNN.
     assert mean_auc(scores.node, truth.node, subject.instances.owner, len(subject)) > 0.9

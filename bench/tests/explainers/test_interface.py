@@ -13,7 +13,7 @@ def test_a_subject_of_nodes_holds_whole_graph_answers(two_triangles, count_neigh
     subject = Subject.of(count_neighbors, two_triangles)
     degree = torch.tensor([2, 2, 3, 3, 3, 2, 2])  # the self loop of node 3 is one incoming edge
     expected = torch.sigmoid(degree.float() - 1)[subject.instances.node_id]
-    torch.testing.assert_close(subject.node_probabilities[:, 1], expected)
+    torch.testing.assert_close(subject.node_prediction[:, 1], expected)
     assert subject.embedding.shape == (subject.instances.num_nodes, 1)
     assert subject.target.label.tolist() == [1, 1]
     assert subject.max_nodes == 4

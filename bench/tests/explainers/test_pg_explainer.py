@@ -103,5 +103,5 @@ def test_it_reproduces_itself_on_ba_shapes():
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
     scores = fitted(subject).explain(subject, 0)
     edges = UndirectedEdges.of(subject.instances)
-    truth = GroundTruth.of(loaded.benchmark, subject.instances)
+    truth = GroundTruth.of(loaded.benchmark, subject)
     assert pooled_auc(edges.merge(scores.edge), edges.merge(truth.all)) > 0.97

@@ -349,7 +349,7 @@ def test_the_papers_number_on_the_trees_without_pretraining(dataset, every):
     metrics, _ = measure(
         about,
         scores,
-        GroundTruth.of(loaded.benchmark, about.instances),
+        GroundTruth.of(loaded.benchmark, about),
         top_k=6,
         settings=MetricSettings(num_contexts=0),
     )

@@ -16,7 +16,7 @@ def problem(request, count_neighbors, mean_degree):
     benchmark = request.getfixturevalue(request.param)
     model = mean_degree if benchmark.task == "graph" else count_neighbors
     subject = Subject.of(model, benchmark, num_hops=4)
-    return subject, GroundTruth.of(benchmark, subject.instances)
+    return subject, GroundTruth.of(benchmark, subject)
 
 
 def test_a_perfect_explanation_scores_one_an_empty_one_half_a_reversed_one_zero(problem):
@@ -32,14 +32,14 @@ def test_a_perfect_explanation_scores_one_an_empty_one_half_a_reversed_one_zero(
 
 def test_the_own_motif_is_not_all_motifs(two_triangles, count_neighbors):
     subject = Subject.of(count_neighbors, two_triangles, [1], num_hops=4)
-    truth = GroundTruth.of(two_triangles, subject.instances)
+    truth = GroundTruth.of(two_triangles, subject)
     values = agreement(subject, Scores(truth.node.double(), truth.own.double()), truth)
     # Of all six motif edges three are found; the two bridges tie with the other three: (3 + 3/2) / 6.
     assert (values["auc_own"], values["auc_all"]) == (1.0, pytest.approx(0.75))
 
 
 def test_five_nodes_by_hand(triangle_subject, triangle):
-    truth = GroundTruth.of(triangle, triangle_subject.instances)
+    truth = GroundTruth.of(triangle, triangle_subject)
     score = {(0, 1): 0.9, (0, 2): 0.4, (1, 2): 0.6, (2, 3): 0.5, (3, 4): 0.1}
     source, target = triangle_subject.instances.edge_index.tolist()
     # Only one direction carries the score: the larger of the two counts.

@@ -4,13 +4,13 @@ import sys
 import pytest
 
 from gflowbench.paper import Scope, experiment, side_by_side
-from gflowbench.paper.side_by_side import compute_side_by_side
+from gflowbench.paper.side_by_side import reproduce_side_by_side
 from gflowexplainer.errors import ConfigError
 
 
 def test_a_process_of_its_own_computes_the_steps(tmp_path):
     scope = Scope(fast=True)
-    compute_side_by_side(["dataset-table"], scope, tmp_path, 1, quiet=True)
+    reproduce_side_by_side(["dataset-table"], scope, tmp_path, 1, quiet=True)
     wanted = {step.path(tmp_path / "dataset-table").name for step in experiment("dataset-table").plan(scope)}
     assert {path.name for path in (tmp_path / "dataset-table" / "cells").iterdir()} == wanted
 
@@ -24,7 +24,7 @@ def test_each_process_gets_a_part_of_its_own(tmp_path, monkeypatch):
             super().__init__(["true"], **settings)
 
     monkeypatch.setattr(side_by_side.subprocess, "Popen", Done)
-    compute_side_by_side(["a", "b"], Scope(num_seeds=4, device="cuda"), tmp_path, 2)
+    reproduce_side_by_side(["a", "b"], Scope(num_seeds=4, device="cuda"), tmp_path, 2)
     words = ["reproduce", "a", "b", "--seeds", "4", "--device", "cuda", "--out", str(tmp_path), "--part"]
     assert asked == [([*words, "1/2"], "1"), ([*words, "2/2"], "1")]
 
@@ -41,7 +41,7 @@ def test_an_interrupt_ends_all_processes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(side_by_side.subprocess, "Popen", Sleeping)
     with pytest.raises(KeyboardInterrupt):
-        compute_side_by_side(["dataset-table"], Scope(), tmp_path, 2)
+        reproduce_side_by_side(["dataset-table"], Scope(), tmp_path, 2)
     assert started[0].returncode is not None
     started[1].kill()  # it was never handed over
     started[1].wait()
@@ -49,4 +49,4 @@ def test_an_interrupt_ends_all_processes(tmp_path, monkeypatch):
 
 def test_no_process_is_no_answer(tmp_path):
     with pytest.raises(ConfigError, match="at least 1"):
-        compute_side_by_side(["dataset-table"], Scope(), tmp_path, 0)
+        reproduce_side_by_side(["dataset-table"], Scope(), tmp_path, 0)

@@ -5,7 +5,7 @@ from gflowbench.metrics.measurement import MetricSettings
 from gflowbench.paper import Scope
 from gflowbench.paper.systems import SYSTEMS, here, left_out, missing, shared_contests, short
 from gflowbench.protocol import printed_numbers
-from gflowbench.protocol.cells import Bench, Contestant, ProtocolSettings, Task
+from gflowbench.protocol.cells import Bench, Contestant, PendingCell, ProtocolSettings
 from gflowbench.protocol.plan import suite
 from gflowbench.protocol.printed_numbers import DATASETS
 
@@ -20,10 +20,12 @@ def test_the_cells_are_those_of_evaluate(tmp_path):
     scope = Scope()
     (contest,) = shared_contests(scope, ["subgraphx"], ["ba-shapes"], 10)
     part = suite("subgraphx", "ba-shapes")
-    task = Task(scope.problem("ba-shapes"), Contestant.named("subgraphx").beginning_with(part.settings), 0, part.every)
+    task = PendingCell(
+        scope.problem("ba-shapes"), Contestant.named("subgraphx").beginning_with(part.settings), 0, part.every
+    )
     wanted = Bench(tmp_path, ProtocolSettings(metrics=MetricSettings(num_contexts=10))).path(task)
     (contestant,) = contest.contestants
-    mine = Task(contest.problem, contestant.beginning_with(part.settings), contest.seeds[0], part.every)
+    mine = PendingCell(contest.problem, contestant.beginning_with(part.settings), contest.seeds[0], part.every)
     assert Bench(tmp_path, contest.settings).path(mine) == wanted
     assert (contest.beside, list(contest.seeds), contest.thinning) == ("accuracy", list(range(10)), suite)
 

@@ -35,7 +35,7 @@ def test_a_training_gives_curves_and_scores(problem):
     subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
     plain = GFlow(preset="context", **CHANGES)
     plain.fit(subject, 1)
-    truth = GroundTruth.of(loaded.benchmark, subject.instances)
+    truth = GroundTruth.of(loaded.benchmark, subject)
     assert found["metrics"] == agreement(subject, plain.explain(subject, 1), truth)
 
 

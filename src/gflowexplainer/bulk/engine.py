@@ -20,9 +20,9 @@ from tqdm.auto import tqdm
 from gflowexplainer import errors
 from gflowexplainer.bulk.rows import FOLDER, import_ray, read_rows
 from gflowexplainer.bulk.worker import ATTEMPTS, Job, Source, Worker, part_of
-from gflowexplainer.errors import ClusterError, ConfigError, one_of
+from gflowexplainer.choices import Weighting
+from gflowexplainer.errors import ClusterError, ConfigError
 from gflowexplainer.explainer import FILE, GFlowExplainer
-from gflowexplainer.inference.estimates import WEIGHTINGS
 from gflowexplainer.report.run_folder import Run
 from gflowexplainer.storage.identity import model_fingerprint
 
@@ -104,7 +104,7 @@ def explain_in_bulk(
         **here.identity(),
         "instances": hashlib.sha256(ids.astype("<i8").tobytes()).hexdigest(),
         "num_samples": num_samples or algorithm.num_samples,
-        "weighting": one_of("weighting", weighting or algorithm.weighting, WEIGHTINGS),
+        "weighting": Weighting.of("weighting", weighting or algorithm.weighting).value,
         "part_size": part_size,
         "top": top,
         "smallest": smallest,

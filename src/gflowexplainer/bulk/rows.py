@@ -46,7 +46,7 @@ def import_ray() -> Any:
 
 
 def schema() -> pyarrow.Schema:
-    """Gives the columns and their types."""
+    """Returns the columns and their types."""
     import pyarrow as pa
 
     whole, real = pa.int64(), pa.float32()
@@ -82,7 +82,7 @@ def row_of(instance: int, explanation: SubgraphExplanation, *, top: int, smalles
     source, target = explanation.edge_index[:, edge].tolist()
     return {
         "instance": instance,
-        "class": explanation.held_class,
+        "class": explanation.explained_class,
         "prediction": list(explanation.whole_prediction or ()),
         "subgraphs": [
             {"nodes": list(s.nodes), "size": len(s), "probability": s.probability, "reward": s.reward}
@@ -99,7 +99,7 @@ def row_of(instance: int, explanation: SubgraphExplanation, *, top: int, smalles
 
 
 def _kept(explanation: SubgraphExplanation, name: str, smallest: float) -> tuple[Tensor, Tensor]:
-    """Gives the places of a mask where it is not negligible, ascending, and what it is there; never all of it."""
+    """Returns the places of a mask where it is not negligible, ascending, and what it is there; never all of it."""
     mask = explanation._fields()[name]
     if not isinstance(mask, SparseRows):
         mask = SparseRows(mask, mask.new_ones(mask.size(0)).nonzero().flatten(), mask.size(0))

@@ -25,7 +25,8 @@ from torch_geometric.data import Data
 from gflowexplainer.bulk.rows import row_of, write_rows
 from gflowexplainer.errors import ClusterError, GFlowExplainerError, InstanceError
 from gflowexplainer.explainer import GFlowExplainer
-from gflowexplainer.graphs.index import GraphIndex, check_index
+from gflowexplainer.graphs.checks import check_index
+from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.storage.checkpoints import checksum
 from gflowexplainer.storage.files import write_bytes
 from gflowexplainer.storage.identity import model_fingerprint
@@ -94,7 +95,7 @@ class Job:
 
 
 def part_of(ids: np.ndarray, number: int, question: Mapping[str, Any]) -> tuple[str, np.ndarray]:
-    """Gives the file name and the instances of a part."""
+    """Returns the file name and the instances of a part."""
     size = question["part_size"]
     mine = ids[number * size : (number + 1) * size]
     digest = hashlib.sha256(repr(sorted(question.items())).encode() + mine.astype("<i8").tobytes()).hexdigest()

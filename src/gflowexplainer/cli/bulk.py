@@ -39,8 +39,8 @@ def bulk(
     dataset: options.Dataset = None,
     gnn: options.Gnn = None,
     index: options.Index = None,
-    everything: options.Everything = False,
-    target: options.Target = None,
+    everything: options.AllInstances = False,
+    target: options.ExplainedClass = None,
     num_samples: Annotated[
         int | None,
         typer.Option(min=1, help="Subgraphs to sample for each. (default: the explainer's)", rich_help_panel="How"),
@@ -96,7 +96,7 @@ def bulk(
         names = ("model", "weights", "data", "smiles", "smiles_column", "atoms", "dataset", "gnn")
         words = {name: context.params[name] for name in (*names, "index", "everything", "target")}
         words |= {"device": "cuda" if gpus else "cpu", "fitted": fitted.config}
-        asked = _ask(words)
+        asked = _read_inputs(words)
         teller(quiet)(f"Explaining {len(asked.index)} {asked.level}s with {workers} workers")
         # Ray tells of lost workers on standard output, which belongs to the results.
         with redirect_stdout(sys.stderr):
@@ -126,11 +126,11 @@ def bulk(
             )
 
 
-def _ask(words: dict[str, Any]) -> Any:
+def _read_inputs(words: dict[str, Any]) -> Any:
     """Loads what the options name."""
-    from gflowexplainer.cli.inputs import ask
+    from gflowexplainer.cli.command_inputs import read_inputs
 
-    return ask(**words, mode=None, task_level=None, return_type=None, seed=None, progress=False)
+    return read_inputs(**words, mode=None, task_level=None, return_type=None, seed=None, progress=False)
 
 
 def _load(words: dict[str, Any], folder: str) -> Source:
@@ -139,7 +139,7 @@ def _load(words: dict[str, Any], folder: str) -> Source:
 
     if Path(folder).is_dir():
         os.chdir(folder)
-    asked = _ask(words)
+    asked = _read_inputs(words)
     return Source(asked.model, asked.data, asked.target)
 
 

@@ -52,7 +52,7 @@ def fail(message: str, code: int) -> None:
 
 
 def teller(quiet: bool) -> Callable[[str], None]:
-    """Gives what tells of progress, one line each, on standard error; nothing if ``quiet``."""
+    """Returns what tells of progress, one line each, on standard error; nothing if ``quiet``."""
     return (lambda line: None) if quiet else (lambda line: typer.echo(line, err=True))
 
 

@@ -76,7 +76,7 @@ def findings() -> list[Finding]:
         ("GPU", _gpu),
         ("self-test", _self_test),
     ]
-    checks += [(entry.name, entry.load()) for entry in entry_points(group=GROUP)]
+    checks += [(entry.name, lambda entry=entry: entry.load()()) for entry in entry_points(group=GROUP)]
     found: list[Finding] = []
     for name, check in checks:
         try:

@@ -9,10 +9,10 @@ import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, print_table, shows_bars, teller
-from gflowexplainer.cli.runs import begin_run, subject_words, train, write_run_report
+from gflowexplainer.cli.runs import begin_run, fit_in_folder, subject_words, write_run_report
 
 if TYPE_CHECKING:
-    from gflowexplainer.cli.inputs import Asked
+    from gflowexplainer.cli.command_inputs import CommandInputs
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.report.run_folder import Run
 
@@ -35,8 +35,8 @@ def explain(
     dataset: options.Dataset = None,
     gnn: options.Gnn = None,
     index: options.Index = None,
-    everything: options.Everything = False,
-    target: options.Target = None,
+    everything: options.AllInstances = False,
+    target: options.ExplainedClass = None,
     explainer: Annotated[
         Path | None,
         typer.Option(help="Folder of a fitted explainer; its settings count.", rich_help_panel="How"),
@@ -93,7 +93,7 @@ def explain(
     gflowexplainer.sources.save_graphs("graphs.safetensors", data).
     """
     with one_line_errors(resumable=True):
-        from gflowexplainer.cli.inputs import ask
+        from gflowexplainer.cli.command_inputs import read_inputs
         from gflowexplainer.cli.results import bound_notes, summary, table
         from gflowexplainer.storage.files import dumps
 
@@ -102,12 +102,12 @@ def explain(
             explainer, together, preset, setting or [], max_nodes, seed, num_hops, num_samples, weighting
         )
         fitted = None if algorithm._fitted is None else algorithm._fitted.config
-        asked = ask(**subject_words(context), progress=shows_bars(quiet), fitted=fitted)
+        asked = read_inputs(**subject_words(context), progress=shows_bars(quiet), fitted=fitted)
         settings = algorithm.settings if together or explainer else algorithm.settings_alone
         run = begin_run("explain", out, context, asked, settings.to_dict())
         tell(f"Explaining {asked.sentence()}")
         if together:
-            train(algorithm, asked, run.folder, quiet)
+            fit_in_folder(algorithm, asked, run.folder, quiet)
         _explain(algorithm, asked, run, certificate, quiet)
         cases = [run.case(asked.name(place)) for place in asked.index]
         results = summary(run, cases)
@@ -142,13 +142,13 @@ def _algorithm(
     weighting: str | None,
 ) -> GFlowExplainer:
     """Makes an explainer, or loads a fitted one, of which only the sampling can still be chosen."""
-    from gflowexplainer.cli.inputs import explainer_of
-    from gflowexplainer.errors import ConfigError, one_of
+    from gflowexplainer.choices import Weighting
+    from gflowexplainer.cli.command_inputs import explainer_of
+    from gflowexplainer.errors import ConfigError
     from gflowexplainer.explainer import GFlowExplainer
-    from gflowexplainer.inference.estimates import WEIGHTINGS
 
     if weighting is not None:
-        one_of("weighting", weighting, WEIGHTINGS)
+        Weighting.of("weighting", weighting)
     if folder is None:
         chosen = {"num_samples": num_samples, "weighting": weighting}
         more = {name: value for name, value in chosen.items() if value is not None}
@@ -164,7 +164,7 @@ def _algorithm(
     return algorithm
 
 
-def _explain(algorithm: GFlowExplainer, asked: Asked, run: Run, certificate: bool, quiet: bool) -> None:
+def _explain(algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certificate: bool, quiet: bool) -> None:
     """Explains what is not stored yet and stores each answer as it comes."""
     from tqdm.auto import tqdm
 

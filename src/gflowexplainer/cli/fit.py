@@ -10,7 +10,7 @@ import typer
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
 from gflowexplainer.cli.processes import is_first, together
-from gflowexplainer.cli.runs import begin_run, subject_words, train, write_run_report
+from gflowexplainer.cli.runs import begin_run, fit_in_folder, subject_words, write_run_report
 
 
 def fit(
@@ -28,8 +28,8 @@ def fit(
     dataset: options.Dataset = None,
     gnn: options.Gnn = None,
     index: options.Index = None,
-    everything: options.Everything = False,
-    target: options.Target = None,
+    everything: options.AllInstances = False,
+    target: options.ExplainedClass = None,
     preset: options.Preset = None,
     max_nodes: options.MaxNodes = None,
     setting: options.Setting = None,
@@ -68,7 +68,7 @@ def fit(
           --dataset tree-cycles --all --device cuda --devices 4 --nodes 2
     """
     with one_line_errors(resumable=True), together(device=device, devices=devices, nodes=nodes) as fabric:
-        from gflowexplainer.cli.inputs import ask, explainer_of
+        from gflowexplainer.cli.command_inputs import explainer_of, read_inputs
         from gflowexplainer.report.tables import Table, number
         from gflowexplainer.storage.files import dumps
 
@@ -80,14 +80,14 @@ def fit(
         words = subject_words(context)
         if fabric is not None:
             words["device"] = str(fabric.device)
-        asked = ask(**words, progress=shows_bars(quiet))
+        asked = read_inputs(**words, progress=shows_bars(quiet))
         if not is_first():
             # Which folder is the first process's business; that there is one, all must know.
-            train(algorithm, asked, out or Path("runs"), quiet, fabric)
+            fit_in_folder(algorithm, asked, out or Path("runs"), quiet, fabric)
             return
         run = begin_run("fit", out, context, asked, algorithm.settings.to_dict())
         tell(f"Fitting {asked.sentence()}")
-        train(algorithm, asked, run.folder, quiet, fabric)
+        fit_in_folder(algorithm, asked, run.folder, quiet, fabric)
         curves = run.curves()
         results: dict[str, Any] = {
             "run": str(run.folder),

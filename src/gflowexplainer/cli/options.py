@@ -84,10 +84,10 @@ Index = Annotated[
         rich_help_panel=_WHAT,
     ),
 ]
-Everything = Annotated[
+AllInstances = Annotated[
     bool, typer.Option("--all", help="All of them; of a dataset, those of the protocol.", rich_help_panel=_WHAT)
 ]
-Target = Annotated[
+ExplainedClass = Annotated[
     str | None,
     typer.Option(
         help="Explain this class (or value) instead of the predicted one: one for all, one for each, or 'labels'.",

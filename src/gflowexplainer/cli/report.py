@@ -67,7 +67,7 @@ def report(
 
 
 def _beside(cases: Sequence[Case], runs: Sequence[Run]) -> list[Case]:
-    """Gives each case the edge probabilities that other runs found for the same instance of the same graph."""
+    """Adds to each case the edge probabilities that other runs found for the same instance of the same graph."""
     import torch
 
     found = list(cases)

@@ -16,7 +16,7 @@ TOP = 10
 
 
 def summary(run: Run, cases: Sequence[Case]) -> dict[str, Any]:
-    """Gives everything that a program wants to know, as plain values."""
+    """Returns everything that a program wants to know, as plain values."""
     return {
         "format": FORMAT,
         "command": run.config["command"],
@@ -32,7 +32,7 @@ def _entry(case: Case) -> dict[str, Any]:
     order = sorted(probability.nonzero()[0].tolist(), key=lambda node: (-probability[node], node))
     return {
         "name": case.name,
-        "class": explanation.held_class,
+        "class": explanation.explained_class,
         "prediction": explanation.whole_prediction,
         "subgraphs": [vars(subgraph) for subgraph in explanation.top(TOP)],
         "num_subgraphs": len(explanation.subgraphs),
@@ -57,7 +57,7 @@ def table(cases: Sequence[Case], title: str = "Explanations") -> Table:
     rows = []
     for case in cases:
         explanation = case.explanation
-        best, held, whole = explanation.subgraphs[0], explanation.held_class, explanation.whole_prediction
+        best, held, whole = explanation.subgraphs[0], explanation.explained_class, explanation.whole_prediction
         row = [
             case.name,
             _class(case, whole),
@@ -73,7 +73,7 @@ def table(cases: Sequence[Case], title: str = "Explanations") -> Table:
 
 def _class(case: Case, whole: Sequence[float] | None) -> str:
     """Says what the model predicts, and which class is explained if that is another one."""
-    held = case.explanation.held_class
+    held = case.explanation.explained_class
     if whole is None or held is None:
         return NOT_THERE if whole is None else ", ".join(f"{value:.3g}" for value in whole)
     best = max(range(len(whole)), key=whole.__getitem__)
@@ -86,7 +86,7 @@ def _class(case: Case, whole: Sequence[float] | None) -> str:
 
 
 def _held(prediction: Sequence[float] | None, held: int | None) -> str:
-    """Gives the probability of the explained class, or the value of a regression."""
+    """Returns the probability of the explained class, or the value of a regression."""
     if prediction is None:
         return NOT_THERE
     return number(prediction[0 if held is None else held])

@@ -10,7 +10,7 @@ import typer
 from gflowexplainer.cli.console import shows_bars, teller
 
 if TYPE_CHECKING:
-    from gflowexplainer.cli.inputs import Asked
+    from gflowexplainer.cli.command_inputs import CommandInputs
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.report.run_folder import Run
 
@@ -19,7 +19,9 @@ _EXPLAINING = ("preset", "max_nodes", "setting", "num_hops", "explainer", "num_s
 """Options of ``fit`` and ``explain`` that change nothing in the answer, and those that say how to explain."""
 
 
-def train(algorithm: GFlowExplainer, asked: Asked, folder: Path, quiet: bool, fabric: Any = None) -> None:
+def fit_in_folder(
+    algorithm: GFlowExplainer, asked: CommandInputs, folder: Path, quiet: bool, fabric: Any = None
+) -> None:
     """Fits an explainer in a folder; a person sees a bar, a file gets a line now and then.
 
     Args:
@@ -51,11 +53,13 @@ def train(algorithm: GFlowExplainer, asked: Asked, folder: Path, quiet: bool, fa
 
 
 def subject_words(context: typer.Context) -> dict[str, Any]:
-    """Gives the options that say which model and which graphs."""
+    """Returns the options that say which model and which graphs."""
     return {name: value for name, value in context.params.items() if name not in (*_EXPLAINING, *_SHOWING, "together")}
 
 
-def begin_run(kind: str, out: Path | None, context: typer.Context, asked: Asked, settings: dict[str, Any]) -> Run:
+def begin_run(
+    kind: str, out: Path | None, context: typer.Context, asked: CommandInputs, settings: dict[str, Any]
+) -> Run:
     """Makes the folder of a run; without a name, each question gets one of its own."""
     from gflowexplainer.report.run_folder import Run
     from gflowexplainer.storage.identity import settings_fingerprint

@@ -37,7 +37,7 @@ class Certificate:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives plain values that JSON can hold."""
+        """Returns plain values that JSON can hold."""
         return asdict(self)
 
 

@@ -19,7 +19,7 @@ from gflowexplainer.explanation.pictures import Picture, draw, svg
 from gflowexplainer.explanation.ranked_subgraphs import Answer, RankedSubgraph, shown
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
-from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack, unpack
+from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SubgraphExplanation(Explanation):
         return list(self._known.subgraphs)
 
     def top(self, k: int = 5) -> list[RankedSubgraph]:
-        """Gives the ``k`` most probable subgraphs, or as many as there are."""
+        """Returns the ``k`` most probable subgraphs, or as many as there are."""
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise ConfigError(f"'k' must be a whole number of at least 1 (got {k!r}).")
         return list(self._known.subgraphs[:k])
@@ -112,7 +112,7 @@ class SubgraphExplanation(Explanation):
         return tuple(read_output(row, config.mode.value, config.return_type.value)[0].tolist())
 
     @property
-    def held_class(self) -> int | None:
+    def explained_class(self) -> int | None:
         """The class whose probability the subgraphs hold; ``None`` for regression or where it is not known."""
         if "target" not in self:
             return None
@@ -145,16 +145,16 @@ class SubgraphExplanation(Explanation):
         return value[0 if value.size(0) == 1 or node is None else node]
 
     def _fields(self) -> dict[str, Any]:
-        """Gives all fields without writing out those that are known at a few rows."""
+        """Returns all fields without writing out those that are known at a few rows."""
         fields = self._store._mapping
         return fields.raw() if isinstance(fields, Fields) else fields
 
     def node_probability(self) -> np.ndarray:
-        """Gives the probability that each node lies in a sampled subgraph, shape ``[N]``."""
+        """Returns the probability that each node lies in a sampled subgraph, shape ``[N]``."""
         return self._node_values()
 
     def edge_probability(self, nodes: Iterable[int]) -> dict[tuple[int, int], float]:
-        """Gives each pair of joined nodes among ``nodes``, smaller id first, the probability that both are inside."""
+        """Returns the probability that both ends are inside, for each pair of joined ``nodes``, smaller id first."""
         return self._edge_values(nodes)
 
     def _apply_masks(self, node_mask: Tensor | None = None, edge_mask: Tensor | None = None) -> Explanation:
@@ -186,7 +186,7 @@ class SubgraphExplanation(Explanation):
         return self.edge_index.cpu().numpy()
 
     def _edge_values(self, nodes: Iterable[int]) -> dict[tuple[int, int], float]:
-        """Gives each pair of joined nodes among ``nodes``, smaller id first, the probability that both are inside."""
+        """Returns the probability that both ends are inside, for each pair of joined ``nodes``, smaller id first."""
         ends, inside = self._ends(), np.zeros(self._num_nodes(), dtype=bool)
         inside[list(nodes)] = True
         kept = np.flatnonzero(inside[ends[0]] & inside[ends[1]] & (ends[0] != ends[1]))
@@ -203,7 +203,7 @@ class SubgraphExplanation(Explanation):
         return values
 
     def to_networkx(self, *, everything: bool = False) -> networkx.Graph:
-        """Gives an undirected graph of the nodes that have any probability, or of ``everything``.
+        """Returns an undirected graph of the nodes that have any probability, or of ``everything``.
 
         Nodes and edges carry ``probability``, the explained node ``explained=True``.
         """
@@ -293,7 +293,7 @@ class SubgraphExplanation(Explanation):
         A certificate that has not been asked for is not computed for this; ask for it first to keep it.
         """
         plain: dict[str, Any] = {}
-        tensors, sparse = pack(self._fields())
+        tensors, sparse = pack_fields(self._fields())
         for name, value in self._fields().items():
             if name in sparse:
                 continue
@@ -316,17 +316,19 @@ class SubgraphExplanation(Explanation):
             "model_config": None if config is None else config_to_dict(config),
             "model_args": self._store.__dict__.get("_model_args"),
         }
-        write_checkpoint(Path(path), tensors, meta)
+        write_checkpoint(Path(path), {"fields": tensors}, meta)
 
     @classmethod
     def load(cls, path: str | Path, device: torch.device | str = "cpu") -> SubgraphExplanation:
         """Reads what :meth:`save` stored, onto ``device``."""
-        tensors, meta = read_checkpoint(Path(path), device)
+        sections, meta = read_checkpoint(Path(path), device)
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{path}' holds no explanation (but {meta.get('kind') or 'a training'}).")
         try:
             explanation = cls.of(
-                Answer.from_dict(meta["answer"]), **unpack(tensors, meta.get("sparse", {})), **meta["fields"]
+                Answer.from_dict(meta["answer"]),
+                **unpack_fields(sections.get("fields", {}), meta.get("sparse", {})),
+                **meta["fields"],
             )
             if meta["model_config"] is not None:
                 explanation._model_config = ModelConfig(**meta["model_config"])

@@ -86,7 +86,7 @@ def require_matplotlib() -> None:
 
 
 def colour_scale() -> ScalarMappable:
-    """Gives the colours of probabilities, for a colour bar."""
+    """Returns the colours of probabilities, for a colour bar."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
@@ -165,19 +165,19 @@ def svg(picture: Picture, width: int = 320, height: int = 260) -> str:
 
 
 def ink(value: float) -> str:
-    """Gives the colour of a label that can be read on the colour of ``value``."""
+    """Returns the colour of a label that can be read on the colour of ``value``."""
     return "white" if value > 0.75 else "#1f2933"
 
 
 def colour(value: float) -> str:
-    """Gives the colour of a probability."""
+    """Returns the colour of a probability."""
     share = min(max(float(value), 0.0), 1.0)
     mixed = (round(a + (b - a) * share) for a, b in zip(_IMPROBABLE, _CERTAIN, strict=True))
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
 def edge_colour(value: float) -> str:
-    """Gives the colour of an edge: grey where it is improbable, as it must show on white."""
+    """Returns the colour of an edge: grey where it is improbable, as it must show on white."""
     return "#c3ccd5" if value <= 0 else colour(0.25 + 0.75 * value)
 
 
@@ -202,7 +202,7 @@ def layout(num_nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
 
 
 def _beginnings(distance: np.ndarray, far: float) -> list[np.ndarray]:
-    """Gives places to begin with: classical scaling of the distances, a near-circle, and two fixed random ones."""
+    """Returns places to begin with: classical scaling of the distances, a near-circle, and two fixed random ones."""
     number = len(distance)
     squares = distance**2
     np.fill_diagonal(squares, 0.0)

@@ -65,7 +65,7 @@ class Answer:
     prediction_kept: tuple[float, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives plain values that JSON can hold; of a certificate that was not asked for, that it was not."""
+        """Returns plain values that JSON can hold; of a certificate that was not asked for, that it was not."""
         plain = {name: value for name, value in vars(self).items() if name not in ("subgraphs", "certificate")}
         known = self.certificate.known.to_dict()
         return plain | {"subgraphs": [asdict(s) for s in self.subgraphs], "certificate": known}
@@ -91,7 +91,7 @@ class Answer:
 
 
 def class_of(prediction: tuple[float, ...]) -> int | None:
-    """Gives the class that is predicted; ``None`` for regression."""
+    """Returns the class that is predicted; ``None`` for regression."""
     return None if len(prediction) == 1 else max(range(len(prediction)), key=prediction.__getitem__)
 
 

@@ -83,7 +83,7 @@ def _join_groups(cut: Tensor, is_cut: Tensor, connection: Tensor, size: Tensor, 
 
 
 def _merge_groups(cut: Tensor, is_cut: Tensor, vertex: Tensor, row: Tensor, touched: Tensor, label: Tensor) -> Tensor:
-    """Gives all touched groups one ``label`` ``[R]`` in the rows ``vertex``; returns it, 0 where nothing is cut now."""
+    """Marks touched groups by one ``label`` ``[R]`` in the rows ``vertex``; returns it, 0 where nothing is cut now."""
     is_touched = torch.zeros(row.size(0), row.size(1) + 1, dtype=torch.bool, device=row.device)
     is_touched.scatter_(1, touched.long(), True)
     is_touched[:, 0] = False

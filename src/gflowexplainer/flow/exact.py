@@ -113,11 +113,11 @@ def terminal_distribution(enumeration: Enumeration, policy: Policy, encoding: ob
 
 
 def total_variation(enumeration: Enumeration, log_p: Tensor, log_q: Tensor) -> Tensor:
-    """Gives half the sum of absolute differences of two distributions on the states, for each instance."""
+    """Returns half the sum of absolute differences of two distributions on the states, for each instance."""
     difference = (log_p.double().exp() - log_q.double().exp()).abs()
     return 0.5 * segment_sum(difference, enumeration.root, enumeration.num_roots)
 
 
 def exact_marginals(enumeration: Enumeration, log_probability: Tensor) -> tuple[Tensor, Tensor]:
-    """Gives the probability of each node ``[n]`` and of each neighbour entry ``[m]`` under a distribution."""
+    """Returns the probability of each node ``[n]`` and of each neighbour entry ``[m]`` under a distribution."""
     return marginals(enumeration.states.instances, enumeration.subgraphs, log_probability.exp())

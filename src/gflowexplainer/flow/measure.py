@@ -21,24 +21,22 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import one_of
+from gflowexplainer.choices import Measure
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.flow.states import States
 from gflowexplainer.ops.segments import segment_logsumexp
 
-MEASURES = ("uniform", "growth")
-
 
 def log_steps(rollouts: Rollouts, measure: str, parents: str = "dag") -> Tensor:
-    """Gives the measure's logarithm of the step that each of ``V`` visits takes, shape ``[V]``; 0 at the end.
+    """Returns the measure's logarithm of the step that each of ``V`` visits takes, shape ``[V]``; 0 at the end.
 
     Args:
         rollouts: The rollouts.
-        measure: One of :data:`MEASURES`.
+        measure: ``"growth"`` or ``"uniform"``.
         parents: Parent rule; of the uniform measure.
     """
     states, successor = rollouts.states, rollouts.successor
-    if one_of("measure", measure, MEASURES) == "growth":
+    if Measure.of("measure", measure) == Measure.growth:
         ways = states.frontier_counts[rollouts.state]
     else:
         ways = states.parents(parents).sum(dim=1)[rollouts.state[successor.clamp(min=0)]]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gflowexplainer.choices import Measure, Objective, ParentRule, PolicyType, StartRule
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
@@ -57,7 +58,7 @@ class NetworkInputs:
             )
         # The network learns in single precision, whatever the explained model computes in.
         embedding = None if embedding is None else embedding.float()
-        if settings.policy == "paper" and not settings.model_embeddings:
+        if settings.policy == PolicyType.paper and not settings.model_embeddings:
             return cls(instances, embedding, instances.x.float())
         visible = embedding if settings.model_embeddings else None
         features = node_features(instances, visible, num_hops)
@@ -79,6 +80,7 @@ class FlowNetwork(nn.Module):
         super().__init__()
         self.settings = settings
         instances = inputs.instances
+        settings.check_task(instances.level)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             self.policy = _build_policy(settings, inputs.features.size(1), instances.num_nodes)
@@ -91,7 +93,7 @@ class FlowNetwork(nn.Module):
             self.load_state_dict(weights)
 
     def starts(self, inputs: NetworkInputs, instance: Tensor) -> Tensor | None:
-        """Gives the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
+        """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
         if inputs.instances.level == "node":
             return inputs.instances.center[instance]
         if self.locator is None or inputs.embedding is None:
@@ -138,14 +140,14 @@ class FlowNetwork(nn.Module):
             settings.max_nodes,
             choose,
             keys,
-            cuts=settings.measure == "uniform",
-            ordered=settings.parents == "sequence",
+            cuts=settings.measure == Measure.uniform,
+            ordered=settings.parents == ParentRule.sequence,
         )
 
     def log_partition(self, inputs: NetworkInputs, instance: Tensor, start: Tensor | None) -> Tensor:
-        """Gives the learned log Z of rollouts, shape ``[R, 1]`` or ``[1, 1]``."""
+        """Returns the learned log Z of rollouts, shape ``[R, 1]`` or ``[1, 1]``."""
         assert self.partition is not None
-        if self.settings.objective == "trajectory_balance":
+        if self.settings.objective == Objective.trajectory_balance:
             return self.partition(inputs.features.new_zeros(1, 1))
         # Without a start node, the first node of the graph stands for it.
         node = inputs.instances.ptr[instance] if start is None else start
@@ -153,7 +155,7 @@ class FlowNetwork(nn.Module):
 
 
 def _build_policy(settings: Settings, in_features: int, num_nodes: int) -> Policy:
-    if settings.policy == "paper":
+    if settings.policy == PolicyType.paper:
         return PaperPolicy(
             in_features,
             hidden=settings.hidden,
@@ -170,29 +172,17 @@ def _build_policy(settings: Settings, in_features: int, num_nodes: int) -> Polic
 
 
 def _build_locator(settings: Settings, inputs: NetworkInputs) -> Locator | None:
-    if inputs.instances.level == "node":
+    if inputs.instances.level == "node" or settings.start != StartRule.locator:
         return None
-    if settings.start == "locator":
-        if inputs.embedding is None:
-            raise ConfigError("A locator needs the explained model's embeddings. Pass 'embedding'.")
-        return Locator(inputs.embedding.size(1))
-    if settings.reward == "regularized":
-        raise ConfigError(
-            "The regularised reward measures distances from the start node, so explanations cannot start anywhere. "
-            "Use start='locator'."
-        )
-    if settings.objective in ("detailed_balance", "subtrajectory_balance"):
-        raise ConfigError(
-            f"'{settings.objective}' compares states that may stop, and where explanations may start anywhere the "
-            "first state may not. Use 'log_partition_variance' or 'flow_matching', or start='locator'."
-        )
-    return None
+    if inputs.embedding is None:
+        raise ConfigError("A locator needs the explained model's embeddings. Pass 'embedding'.")
+    return Locator(inputs.embedding.size(1))
 
 
 def _build_partition(settings: Settings, in_features: int) -> nn.Module | None:
     """Makes what learns log Z: one number, or the paper's three-layer MLP of the start node (hidden width 128)."""
-    if settings.objective == "trajectory_balance":
+    if settings.objective == Objective.trajectory_balance:
         return nn.Linear(1, 1)
-    if settings.objective == "conditional_trajectory_balance":
+    if settings.objective == Objective.conditional_trajectory_balance:
         return nn.Sequential(nn.Linear(in_features, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1))
     return None

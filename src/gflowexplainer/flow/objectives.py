@@ -24,15 +24,26 @@ from torch import Tensor
 
 from gflowexplainer.ops.segments import segment_sum
 
-OBJECTIVES = (
-    "flow_matching",
-    "raw_flow_matching",
-    "detailed_balance",
-    "subtrajectory_balance",
-    "log_partition_variance",
-    "trajectory_balance",
-    "conditional_trajectory_balance",
-)
+
+@dataclass(frozen=True)
+class Loss:
+    """A sum of squared errors and the number of terms that it is to be divided by, both scalars.
+
+    Kept apart, so that several processes add up both and divide once.
+    """
+
+    total: Tensor
+    terms: Tensor
+
+    @classmethod
+    def of(cls, total: Tensor, terms: int | Tensor) -> Loss:
+        """Puts a sum and a number of terms together."""
+        return cls(total, torch.as_tensor(terms, device=total.device))
+
+    @property
+    def mean(self) -> Tensor:
+        """The sum divided by the number of terms; 0 where there are none."""
+        return self.total / self.terms.clamp(min=1)
 
 
 @dataclass(frozen=True)
@@ -67,28 +78,28 @@ class VisitedFlows:
     group: Tensor
 
 
-def flow_matching(flows: VisitedFlows) -> Tensor:
+def flow_matching(flows: VisitedFlows) -> Loss:
     """Flow matching (equation 18) in log space: what enters equals what leaves, and stopping equals the reward."""
     assert flows.inflow is not None
     inside = torch.isfinite(flows.inflow.detach())
     balance = (flows.inflow[inside] - flows.out[inside]).square()
     stops = flows.can_stop
     end = (flows.stop[stops] - flows.log_reward[stops]).square()
-    return (balance.sum() + end.sum()) / flows.out.numel()
+    return Loss.of(balance.sum() + end.sum(), flows.out.numel())
 
 
-def raw_flow_matching(flows: VisitedFlows) -> Tensor:
+def raw_flow_matching(flows: VisitedFlows) -> Loss:
     """Flow matching as printed (equation 18): squared differences of the flows themselves, summed a rollout."""
     assert flows.inflow is not None
     inside = torch.isfinite(flows.inflow.detach())
     balance = (flows.inflow[inside].exp() - flows.out[inside].exp()).square()
     ends = flows.successor < 0
     end = (flows.stop[ends].exp() - flows.log_reward[ends].exp()).square()
-    return (balance.sum() + end.sum()) / flows.group.numel()
+    return Loss.of(balance.sum() + end.sum(), flows.group.numel())
 
 
 def log_partition_estimates(flows: VisitedFlows) -> tuple[Tensor, Tensor]:
-    r"""Gives :math:`\zeta_t` for every visited state.
+    r"""Returns :math:`\zeta_t` for every visited state.
 
     Returns:
         Estimates on a grid of rollouts and depths, shape ``[R, T]``, and which places of it hold a state.
@@ -107,22 +118,22 @@ def log_partition_estimates(flows: VisitedFlows) -> tuple[Tensor, Tensor]:
     return estimates, visited
 
 
-def detailed_balance(flows: VisitedFlows) -> Tensor:
+def detailed_balance(flows: VisitedFlows) -> Loss:
     """Modified detailed balance: the estimates before and after each step are equal."""
     estimates, visited = log_partition_estimates(flows)
     gap = (estimates[:, 1:] - estimates[:, :-1])[visited[:, 1:] & visited[:, :-1]]
-    return gap.square().sum() / max(gap.numel(), 1)
+    return Loss.of(gap.square().sum(), gap.numel())
 
 
-def subtrajectory_balance(flows: VisitedFlows) -> Tensor:
+def subtrajectory_balance(flows: VisitedFlows) -> Loss:
     """Sub-trajectory balance over all pairs of states of a rollout, which is the variance of its estimates."""
     estimates, visited = log_partition_estimates(flows)
     count = visited.sum(dim=1, keepdim=True)
     mean = (estimates * visited).sum(dim=1, keepdim=True) / count.clamp(min=1)
-    return ((estimates - mean).square() * visited).sum() / visited.sum()
+    return Loss.of(((estimates - mean).square() * visited).sum(), visited.sum())
 
 
-def log_partition_variance(flows: VisitedFlows) -> Tensor:
+def log_partition_variance(flows: VisitedFlows) -> Loss:
     """Variance of the estimates within each instance: trajectory balance without having to learn Z."""
     estimates, visited = log_partition_estimates(flows)
     group = flows.group[:, None].expand_as(visited)[visited]
@@ -130,10 +141,10 @@ def log_partition_variance(flows: VisitedFlows) -> Tensor:
     number = int(flows.group.max()) + 1
     count = torch.bincount(group, minlength=number).clamp(min=1)
     mean = segment_sum(values, group, number) / count
-    return (values - mean[group]).square().mean()
+    return Loss.of((values - mean[group]).square().sum(), values.numel())
 
 
-def trajectory_balance(flows: VisitedFlows, log_partition: Tensor, prefixes: bool = True) -> Tensor:
+def trajectory_balance(flows: VisitedFlows, log_partition: Tensor, prefixes: bool = True) -> Loss:
     """Trajectory balance (equation 20).
 
     Args:
@@ -147,4 +158,4 @@ def trajectory_balance(flows: VisitedFlows, log_partition: Tensor, prefixes: boo
         ends = flows.successor < 0
         visited[flows.rollout[ends], flows.depth[ends]] = True
     gap = estimates - log_partition.reshape(-1, 1)
-    return gap[visited].square().mean()
+    return Loss.of(gap[visited].square().sum(), visited.sum())

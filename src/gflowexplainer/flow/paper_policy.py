@@ -8,14 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.choices import Propagation
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.segments import pointers, ranges, segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted
-
-PROPAGATIONS = ("graph", "frontier")
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class PaperPolicy(Policy):
         if not 0 <= layers <= 3:
             raise ConfigError(f"'layers' of APPNP must lie in 0..3 (got {layers}).")
         self.alpha, self.layers = alpha, layers
-        self.propagation = one_of("propagation", propagation, PROPAGATIONS)
+        self.propagation = Propagation.of("propagation", propagation)
         self.transform = nn.Linear(in_features + 2, hidden, bias=False)
         self.mlp = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
         self.attention = nn.Linear(hidden, 1, bias=False)
@@ -96,7 +95,7 @@ class PaperPolicy(Policy):
         return out
 
     def _returning(self, instances: Instances, row: Tensor, degree: Tensor) -> Tensor:
-        """Gives the diagonal of the propagation matrix from the closed walks of length 0 to 3, shape ``[n]``."""
+        """Returns the diagonal of the propagation matrix from the closed walks of length 0 to 3, shape ``[n]``."""
         number = instances.num_nodes
         scale = degree.rsqrt()
         weight = scale[row] * scale[instances.neighbor]
@@ -133,7 +132,7 @@ class PaperPolicy(Policy):
             Propagated rows ``[T, D + 2]`` for members and frontier, the state of each, and which row belongs to
             each member slot and then to each frontier entry.
         """
-        if self.propagation == "graph":
+        if self.propagation == Propagation.graph:
             return self._signals_on_graph(encoding, states)
         return self._signals_on_frontier(encoding, states)
 
@@ -195,7 +194,7 @@ class PaperPolicy(Policy):
         """See :class:`Policy`."""
         state, slot = torch.nonzero(parents, as_tuple=True)
         node = states.members[state, slot]
-        if self.propagation == "graph":
+        if self.propagation == Propagation.graph:
             rows, _, _ = self._signals_on_graph(encoding, states)
             row = torch.cumsum(states.subgraphs.filled.flatten(), 0).view(parents.shape)[state, slot] - 1
             parent = rows[row].clone()

@@ -63,11 +63,11 @@ class Policy(nn.Module, ABC):
 
     @abstractmethod
     def log_flows(self, encoding: Any, states: States) -> tuple[Tensor, Tensor]:
-        """Gives the log-flow of adding each frontier node ``[F]`` and of stopping ``[B]``."""
+        """Returns the log-flow of adding each frontier node ``[F]`` and of stopping ``[B]``."""
 
     @abstractmethod
     def log_inflows(self, encoding: Any, states: States, parents: Tensor) -> Tensor:
-        r"""Gives the log-flow :math:`\log F(s \setminus \{u\} \to s)` that enters from each parent.
+        r"""Returns the log-flow :math:`\log F(s \setminus \{u\} \to s)` that enters from each parent.
 
         Args:
             encoding: From :meth:`encode`.
@@ -205,7 +205,7 @@ class AdditivePolicy(Policy):
         return action, self._bounded(self.stop_head(for_stop)[:, 0], states)
 
     def _actions(self, encoding: AdditiveEncoding, states: States, for_action: Tensor, part: slice) -> Tensor:
-        """Gives the log-flows of adding the frontier nodes of ``part``."""
+        """Returns the log-flows of adding the frontier nodes of ``part``."""
         node, state = states.frontier[part], states.frontier_state[part]
         hidden = encoding.candidate[encoding.place(node)] + for_action[state]
         return self.action_head(hidden + self._links(encoding, node, states.links[part]))[:, 0]

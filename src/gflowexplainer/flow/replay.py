@@ -64,7 +64,7 @@ class Replay:
         return Subgraphs(chosen, self._members[chosen, pick.indices[row, column]])
 
     def tensors(self) -> dict[str, Tensor]:
-        """Gives the contents, for a checkpoint."""
+        """Returns the contents, for a checkpoint."""
         return {"members": self._members, "score": self._score} if self.draws else {}
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:

@@ -24,7 +24,7 @@ from gflowexplainer.ops.sorting import first_of_each, unique_groups
 STOP = -1
 
 
-class Choice(NamedTuple):
+class Action(NamedTuple):
     """What ``B`` rollouts do next.
 
     Attributes:
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
     flows: tuple[Tensor, Tensor] | None = None
 
 
-Chooser = Callable[[States, Tensor, Tensor], Choice]
+Chooser = Callable[[States, Tensor, Tensor], Action]
 """Maps ``U`` states, which of them ``B`` rollouts are at, ``[B]``, and two numbers in (0, 1) for each, ``[B, 2]``."""
 
 
@@ -140,7 +140,7 @@ def _step(states: States, chosen: Tensor, ordered: bool) -> tuple[States, Tensor
 
 
 def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor:
-    """Gives every rollout a random key, shape ``[R]``, that no other content of the batch changes.
+    """Returns a random key for every rollout, shape ``[R]``, that no other content of the batch changes.
 
     Args:
         instances: The instances.
@@ -167,14 +167,14 @@ def follow_policy(policy: Policy, encoding: object, *, temperature: float = 1.0,
     """
 
     @torch.no_grad()
-    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         flows = policy.log_flows(encoding, states)
         entry = _draw(states, at, draw[:, 0], flows[0].double() / temperature, flows[1].double() / temperature)
         if epsilon > 0:
             # A number below epsilon is, divided by it, again one in (0, 1).
             anything = _draw_uniformly(states, at, (draw[:, 1] / epsilon).clamp(max=1), states.size > 0)
             entry = torch.where(draw[:, 1] < epsilon, anything, entry)
-        return Choice(entry, flows)
+        return Action(entry, flows)
 
     return choose
 
@@ -183,26 +183,26 @@ def follow_greedily(policy: Policy, encoding: object) -> Chooser:
     """Always takes the largest flow."""
 
     @torch.no_grad()
-    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         action, stop = policy.log_flows(encoding, states)
         best = segment_argmax(action, states.frontier_state, len(states))
         stops = (best < 0) | (stop >= action[best.clamp(min=0)]) if action.numel() else best < 0
-        return Choice(torch.where(stops, STOP, best)[at], (action, stop))
+        return Action(torch.where(stops, STOP, best)[at], (action, stop))
 
     return choose
 
 
-def grow_uniformly(states: States, at: Tensor, draw: Tensor) -> Choice:
+def grow_uniformly(states: States, at: Tensor, draw: Tensor) -> Action:
     """Adds any frontier node with equal probability and never stops by itself."""
     never = torch.zeros(len(states), dtype=torch.bool, device=at.device)
-    return Choice(_draw_uniformly(states, at, draw[:, 0], never))
+    return Action(_draw_uniformly(states, at, draw[:, 0], never))
 
 
 def grow_by(score: Tensor) -> Chooser:
     """Always adds the frontier node with the largest ``score`` ``[n]`` and never stops by itself."""
 
-    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
-        return Choice(segment_argmax(score[states.frontier], states.frontier_state, len(states))[at])
+    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
+        return Action(segment_argmax(score[states.frontier], states.frontier_state, len(states))[at])
 
     return choose
 
@@ -211,7 +211,7 @@ def grow_inside(goal: Subgraphs) -> Chooser:
     """Rebuilds given subgraphs, one a rollout, in a random order that keeps every step connected."""
     remaining = goal
 
-    def choose(states: States, at: Tensor, draw: Tensor) -> Choice:
+    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         nonlocal remaining
         visit, entry = states.frontiers(at)
         wanted = torch.nonzero((remaining.members[visit] == states.frontier[entry, None]).any(dim=1)).flatten()
@@ -221,7 +221,7 @@ def grow_inside(goal: Subgraphs) -> Chooser:
         some = counts > 0
         chosen[some] = entry[wanted[place[some]]]
         remaining = remaining[torch.nonzero(chosen != STOP).flatten()]
-        return Choice(chosen)
+        return Action(chosen)
 
     return choose
 

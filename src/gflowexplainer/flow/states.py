@@ -8,14 +8,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.choices import ParentRule
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_neighbors
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids, segment_sum
 from gflowexplainer.ops.sorting import unique_groups
-
-PARENT_RULES = ("dag", "sequence", "graph")
 
 
 @dataclass(frozen=True)
@@ -216,14 +215,14 @@ class States:
                 member added last (the paper's GFlow-Sequence). ``"graph"``: every member but the root, connected
                 or not (the paper's GFlow-Graph).
         """
-        one_of("rule", rule, PARENT_RULES)
+        chosen = ParentRule.of("rule", rule)
         filled = self.subgraphs.filled.clone()
         if self.rooted:
             filled[:, 0] = False
-        if rule == "sequence":
+        if chosen == ParentRule.sequence:
             slot = torch.arange(self.max_nodes, device=filled.device)
             return filled & (slot == self.size[:, None] - 1)
-        if rule == "graph":
+        if chosen == ParentRule.graph:
             return filled
         if self.is_cut is None:
             raise ConfigError("These states do not know their cut vertices. Grow them with cuts=True.")

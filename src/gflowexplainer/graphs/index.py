@@ -1,8 +1,7 @@
-"""The user's graph: an index of its edges that is built once, and what is refused before it is built."""
+"""The index of a graph: the incoming edges of every node, built once and shared by all that is cut out of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError, InstanceError
+from gflowexplainer.graphs.checks import check_edges
 from gflowexplainer.ops.segments import pointers, ranges
 from gflowexplainer.storage.files import write_file
 
@@ -128,66 +128,3 @@ class GraphIndex:
         ends = torch.stack([self.source[some], torch.searchsorted(self.ptr, some, right=True) - 1])
         if not torch.equal(edge_index[:, self.edge_id[some]], ends):
             raise InstanceError("'graph_index' was built from other edges. Build it from the same graph.")
-
-
-def check_features(x: Tensor, where: str = "the graph") -> int:
-    """Refuses features that are no ``[N, F]`` floats, without reading them; returns the number of nodes."""
-    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
-        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise InstanceError(f"The features of {where} must be a float tensor [num_nodes, width] (got {got}).")
-    if x.size(0) == 0:
-        raise InstanceError(f"There is nothing to explain: {where} has no nodes.")
-    return x.size(0)
-
-
-def check_finite(x: Tensor, nodes: Tensor | None = None, where: str = "the graph") -> None:
-    """Refuses features ``[n, F]`` that are no numbers; ``nodes`` ``[n]`` names the rows, if they are some of many."""
-    if not torch.isfinite(x).all():
-        row = int(torch.nonzero(~torch.isfinite(x).all(dim=1))[0])
-        row = row if nodes is None else int(nodes[row])
-        raise InstanceError(f"The features of {where} hold NaN or infinity, first at node {row}. Clean them first.")
-
-
-def check_shape(edge_index: Tensor, where: str = "the graph") -> None:
-    """Refuses an ``edge_index`` that is no ``[2, E]`` tensor of int64, without reading it."""
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
-        got = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
-        raise InstanceError(f"'edge_index' of {where} must be a tensor of shape [2, num_edges] (got {got}).")
-    if edge_index.dtype != torch.long:
-        raise InstanceError(f"'edge_index' of {where} must be int64 (got {edge_index.dtype}). Call .long() on it.")
-
-
-def check_edges(edge_index: Tensor, num_nodes: int, where: str = "the graph") -> None:
-    """Refuses an ``edge_index`` that is no ``[2, E]`` tensor of valid node ids."""
-    check_shape(edge_index, where)
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
-        worst = edge_index[(edge_index < 0) | (edge_index >= num_nodes)][0]
-        raise InstanceError(
-            f"'edge_index' names node {int(worst)}, but {where} has {num_nodes} nodes. "
-            f"Every id must lie in [0, {num_nodes})."
-        )
-
-
-def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: torch.device) -> Tensor:
-    """Turns ids into a tensor ``[I]``, or says which one does not exist."""
-    try:
-        nodes = torch.as_tensor(index, device=device).reshape(-1)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InstanceError(f"'index' must hold node ids (got {index!r}).") from error
-    if nodes.dtype == torch.bool:
-        if nodes.numel() != num_nodes:
-            raise InstanceError(
-                f"'index' is a mask of {nodes.numel()} entries, but the graph has {num_nodes} nodes. Pass one a node."
-            )
-        nodes = torch.nonzero(nodes).flatten()
-    if nodes.numel() == 0:
-        raise InstanceError("'index' is empty. Pass at least one node id.")
-    if nodes.is_floating_point() or nodes.is_complex():
-        raise InstanceError(f"'index' must hold whole numbers (got {nodes.dtype}). Call .long() on it.")
-    nodes = nodes.long()
-    wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]
-    if wrong.numel():
-        raise InstanceError(
-            f"'index' names node {int(wrong[0])}, but the graph has {num_nodes} nodes. Pass ids in [0, {num_nodes})."
-        )
-    return nodes

@@ -14,11 +14,11 @@ from torch_geometric.data.data import BaseData
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import rows_of
-from gflowexplainer.graphs.index import check_edges, check_features, check_shape
+from gflowexplainer.graphs.checks import check_edges, check_features, check_shape
 
 
 @dataclass(frozen=True)
-class UserGraph:
+class InputGraph:
     """One graph as the user handed it over.
 
     Attributes:
@@ -35,14 +35,14 @@ class UserGraph:
     arguments: dict[str, Any]
     nodes: Tensor | None = None
     edges: Tensor | None = None
-    shown: UserGraph | None = None
+    shown: InputGraph | None = None
 
-    def detached(self) -> UserGraph:
+    def detached(self) -> InputGraph:
         """Cuts the tensors off from any gradient, which is none of ours to fill."""
         free = {name: v.detach() if isinstance(v, Tensor) else v for name, v in self.arguments.items()}
         return replace(self, x=self.x.detach(), arguments=free)
 
-    def split(self, batch: Tensor) -> list[UserGraph]:
+    def split(self, batch: Tensor) -> list[InputGraph]:
         """Takes a disjoint union of graphs apart; ``batch`` ``[N]`` names the graph of each node."""
         if not isinstance(batch, Tensor) or batch.shape != (self.x.size(0),) or batch.dtype != torch.long:
             got = f"{batch.dtype} of shape {tuple(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
@@ -68,7 +68,7 @@ class UserGraph:
                     )
                 arguments[name] = value if kind is None else value[nodes if kind == "node" else edges]
             parts.append(
-                UserGraph(self.x[nodes], place[self.edge_index[:, edges]], arguments, nodes, edges, shown=self)
+                InputGraph(self.x[nodes], place[self.edge_index[:, edges]], arguments, nodes, edges, shown=self)
             )
         return parts
 
@@ -82,7 +82,7 @@ class UserGraph:
         return rows, {name: value for name, value in self.arguments.items() if name not in rows}
 
 
-def user_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module) -> UserGraph:
+def input_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module) -> InputGraph:
     """Checks what cannot be explained at all, and that everything is where the model is; reads no tensor."""
     if isinstance(x, Mapping) or isinstance(edge_index, Mapping):
         raise InstanceError("Heterogeneous graphs are not supported. Convert it with HeteroData.to_homogeneous().")
@@ -96,10 +96,10 @@ def user_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.
         for name, value in {"x": x, "edge_index": edge_index, **arguments}.items():
             if isinstance(value, Tensor) and value.device != device:
                 raise InstanceError(f"'{name}' is on {value.device}, but the model on {device}. Move one of them.")
-    return UserGraph(x, edge_index, dict(arguments))
+    return InputGraph(x, edge_index, dict(arguments))
 
 
-def graphs_of(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list[UserGraph]:
+def input_graphs(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list[InputGraph]:
     """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs."""
     try:
         graphs = [data] if isinstance(data, BaseData) else list(data)
@@ -120,7 +120,7 @@ def graphs_of(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list[Us
             for name in _parameters(model)
             if name in graph and isinstance(graph[name], Tensor) and name not in ("batch", "batch_size")
         }
-        found.append(user_graph(graph.x, graph.edge_index, own | arguments, model))
+        found.append(input_graph(graph.x, graph.edge_index, own | arguments, model))
     return found
 
 
@@ -130,7 +130,7 @@ def _parameters(model: nn.Module) -> list[str]:
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
-def without_batch(graph: UserGraph) -> list[UserGraph]:
+def without_batch(graph: InputGraph) -> list[InputGraph]:
     """Takes a disjoint union apart as its argument ``batch`` says; the model is given a ``batch`` of our own."""
     arguments = dict(graph.arguments)
     batch = arguments.pop("batch", None)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -28,7 +29,8 @@ from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
-from gflowexplainer.graphs.index import GraphIndex, check_edges, check_features, check_finite, check_index
+from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index
+from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
@@ -115,6 +117,21 @@ class Instances:
         nodes = check_index(index, num_nodes, x.device)
         if num_hops < 0:
             raise InstanceError(f"'num_hops' must not be negative (got {num_hops}).")
+        return cls.cut(x, graph_index, nodes, num_hops, limit=limit, **arguments)
+
+    @classmethod
+    def cut(
+        cls,
+        x: Tensor,
+        graph_index: GraphIndex,
+        nodes: Tensor,
+        num_hops: int,
+        *,
+        limit: int | None = None,
+        **arguments: Any,
+    ) -> Instances:
+        """Does what :meth:`around_nodes` does, with ids ``nodes`` ``[I]`` and an index that were checked already."""
+        num_nodes = graph_index.num_nodes
         count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
         inner = reach(graph_index, start, num_hops, limit)
         wider = surround(graph_index, inner, limit)
@@ -166,24 +183,26 @@ class Instances:
         """
         if len(graphs) == 0:
             raise InstanceError("There is no graph to explain: 'graphs' is empty. Pass at least one.")
-        offset, xs, edges, node_counts, edge_counts = 0, [], [], [], []
         for number, graph in enumerate(graphs):
             if graph.x is None or graph.edge_index is None:
                 raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
-            num_nodes = check_features(graph.x, f"graph {number}")
-            check_finite(graph.x, where=f"graph {number}")
-            check_edges(graph.edge_index, num_nodes, f"graph {number}")
-            xs.append(graph.x)
-            edges.append(graph.edge_index + offset)
-            node_counts.append(num_nodes)
-            edge_counts.append(graph.edge_index.size(1))
-            offset += num_nodes
+            check_graph(graph.x, graph.edge_index, f"graph {number}")
+        return cls.join(graphs, arguments=arguments, first=first, **shared)
+
+    @classmethod
+    def join(cls, graphs: Sequence[Data], *, arguments: Sequence[str] = (), first: int = 0, **shared: Any) -> Instances:
+        """Does what :meth:`of_graphs` does, with graphs that were checked already."""
+        xs = [graph.x for graph in graphs]
         widths = sorted({x.size(1) for x in xs})
         if len(widths) > 1:
             raise InstanceError(
                 f"The graphs have features of different width ({', '.join(map(str, widths))}). "
                 "One model needs one width."
             )
+        node_counts = [x.size(0) for x in xs]
+        edge_counts = [graph.edge_index.size(1) for graph in graphs]
+        offsets = accumulate(node_counts, initial=0)
+        edges = [graph.edge_index + offset for graph, offset in zip(graphs, offsets, strict=False)]
         device = xs[0].device
         nodes, sizes = torch.tensor(node_counts, device=device), torch.tensor(edge_counts, device=device)
         node_arguments, edge_arguments = join_arguments(graphs, arguments, node_counts, edge_counts)

@@ -53,7 +53,7 @@ class Subgraphs:
 
 
 def size_penalty(size: Tensor, can_grow: Tensor, min_nodes: int) -> Tensor:
-    """Gives :data:`TOO_SMALL` where a subgraph has fewer than ``min_nodes`` nodes and could have more, else 0."""
+    """Returns :data:`TOO_SMALL` where a subgraph has fewer than ``min_nodes`` nodes and could have more, else 0."""
     return torch.where((size < min_nodes) & can_grow, TOO_SMALL, 0.0)
 
 

@@ -15,55 +15,54 @@ from gflowexplainer.flow.exact import (
     total_variation,
 )
 from gflowexplainer.graphs.subgraphs import subgraph_keys
-from gflowexplainer.inference.estimates import Reading
+from gflowexplainer.inference.estimates import Estimates
 from gflowexplainer.inference.exact_target import target_distribution
 from gflowexplainer.ops.sorting import find_sorted
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.storage.identity import model_fingerprint
-from gflowexplainer.training.trainer import Trainer
 
 
-def certify(trainer: Trainer, reading: Reading, instance: int, limit: int, model_name: str) -> Certificate:
+def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str) -> Certificate:
     """Measures what was learned and what is shown against the truth of one instance.
 
     Args:
-        trainer: Holds instances, reward and trained network.
-        reading: What is shown of all its instances.
+        sampler: The trained sampler.
+        estimates: What is shown of all its instances.
         instance: Which of them to certify.
         limit: Number of connected subgraphs above which nothing is computed.
         model_name: Fingerprint of the model when it was explained; if it has changed since, nothing is computed.
     """
-    instances, network = trainer.instances, trainer.network
-    model = trainer.predictor.model
+    instances = sampler.instances
+    model = sampler.predictor.model
     if any(p.device != instances.device for p in model.parameters()) or model_fingerprint(model) != model_name:
         return Certificate(reason="The model was moved or trained on after it was explained. Explain it again.")
     one = torch.tensor([instance], device=instances.device)
-    max_nodes = trainer.settings.max_nodes
+    max_nodes = sampler.settings.max_nodes
     try:
-        enumeration = enumerate_subgraphs(instances, one, network.starts(trainer.inputs, one), max_nodes, limit=limit)
+        enumeration = enumerate_subgraphs(instances, one, sampler.starts(one), max_nodes, limit=limit)
     except EnumerationError:
         return Certificate(
             reason=f"There are more than {limit} connected subgraphs of at most {max_nodes} nodes. "
             "Raise 'certificate_limit' or lower 'max_nodes'."
         )
-    target = target_distribution(enumeration, trainer.reward, trainer.settings.measure)
-    encoding = network.policy.encode(instances, trainer.inputs.features)
-    learned = terminal_distribution(enumeration, network.policy, encoding)
-    shown = _shown(enumeration, reading, instance)
+    target = target_distribution(enumeration, sampler.reward, sampler.settings.measure)
+    learned = terminal_distribution(enumeration, sampler.network.policy, sampler.encode())
+    shown = _shown(enumeration, estimates, instance)
     nodes = slice(int(instances.ptr[instance]), int(instances.ptr[instance + 1]))
     exact_node = exact_marginals(enumeration, target)[0][nodes]
     return Certificate(
         distance=float(total_variation(enumeration, learned, target)),
         shown_distance=float(total_variation(enumeration, shown, target)),
-        node_error=float((reading.node[nodes].clamp(0, 1) - exact_node).abs().max()),
+        node_error=float((estimates.node[nodes].clamp(0, 1) - exact_node).abs().max()),
         num_subgraphs=int((enumeration.states.size > 0).sum()),
     )
 
 
-def _shown(enumeration: Enumeration, reading: Reading, instance: int) -> Tensor:
-    """Gives the log-probability of every state as it is shown, shape ``[S]``; ``-inf`` where it was not sampled."""
+def _shown(enumeration: Enumeration, estimates: Estimates, instance: int) -> Tensor:
+    """Returns the log-probability of every state as it is shown, shape ``[S]``; ``-inf`` where it was not sampled."""
     instances = enumeration.states.instances
-    mine = torch.nonzero(reading.subgraphs.instance == instance).flatten()
-    keys, order = torch.sort(subgraph_keys(instances, reading.subgraphs[mine]))
+    mine = torch.nonzero(estimates.subgraphs.instance == instance).flatten()
+    keys, order = torch.sort(subgraph_keys(instances, estimates.subgraphs[mine]))
     position, found = find_sorted(keys, subgraph_keys(instances, enumeration.subgraphs))
-    probability = reading.probability[mine][order][position]
+    probability = estimates.probability[mine][order][position]
     return torch.where(found, probability, 0.0).log()

@@ -1,4 +1,4 @@
-"""Two readings of sampled subgraphs: what the policy says, and what the reward says of what it proposed.
+"""Two estimates from sampled subgraphs: what the policy says, and what the reward says of what it proposed.
 
 The first counts samples. The second weighs each sample by how much more the target wants it than the policy gave it,
 so that it tends to the target distribution of the instance itself, however far off the policy is.
@@ -22,15 +22,12 @@ from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.settings import Settings
 
-WEIGHTINGS = ("policy", "reward")
-EXPLAINING = 100
-"""Names the random stream of samples that are read, apart from those of training."""
 _NEGLIGIBLE = 1e-9
 _ENTRIES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Reading:
+class Estimates:
     """A distribution over the ``U`` different subgraphs among some samples.
 
     Attributes:
@@ -49,7 +46,7 @@ class Reading:
     effective_size: Tensor
 
 
-def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Reading:
+def estimate_from_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Estimates:
     """Turns samples into probabilities of subgraphs, nodes and edges.
 
     Args:
@@ -59,7 +56,7 @@ def read_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | 
             For the reward's answer pass :func:`reward_weights`.
     """
     subgraphs, probability, effective = _tally(instances, samples, log_weight)
-    return Reading(subgraphs, probability, *marginals(instances, subgraphs, probability), effective)
+    return Estimates(subgraphs, probability, *marginals(instances, subgraphs, probability), effective)
 
 
 def _tally(instances: Instances, samples: Subgraphs, log_weight: Tensor | None) -> tuple[Subgraphs, Tensor, Tensor]:
@@ -76,7 +73,7 @@ def _tally(instances: Instances, samples: Subgraphs, log_weight: Tensor | None) 
 
 @torch.no_grad()
 def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
-    r"""Gives the policy's probability of every node ``[n]`` and neighbour entry ``[m]``, by what it might have done.
+    r"""Returns the policy's probability of every node ``[n]`` and neighbour entry ``[m]``, by what it might have done.
 
     A node joins a rollout at most once, so the probability that it is inside at the end is the expected sum, over the
     steps, of the probability that it joins at that step, and an edge is inside when the later of its ends has joined:
@@ -119,7 +116,7 @@ def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
 def importance_weights(
     rollouts: Rollouts, log_reward: Tensor, *, measure: str = "uniform", parents: str = "dag"
 ) -> Tensor:
-    r"""Gives each rollout the weight that turns the policy's samples into samples of the target.
+    r"""Returns the weight of each rollout that turns the policy's samples into samples of the target.
 
     .. math:: \log w(\tau) = \log R(s) + \log \mu(\tau) - \log P_F(\tau)
 
@@ -144,7 +141,7 @@ def importance_weights(
 
 
 def _followed(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
-    """Gives the log-flows that rollouts followed, in double precision."""
+    """Returns the log-flows that rollouts followed, in double precision."""
     if rollouts.flows is None:
         raise ConfigError("These rollouts followed no policy, so they have no probabilities.")
     action, stop = rollouts.flows
@@ -152,15 +149,15 @@ def _followed(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def read_policy(rollouts: Rollouts) -> Reading:
-    """Gives the policy's own answer: subgraphs as often as they came, nodes and edges by :func:`expected_marginals`."""
+def estimate_from_policy(rollouts: Rollouts) -> Estimates:
+    """Returns the policy's own estimates: subgraphs as often as they came, the rest by :func:`expected_marginals`."""
     subgraphs, probability, effective = _tally(rollouts.states.instances, rollouts.subgraphs, None)
-    return Reading(subgraphs, probability, *expected_marginals(rollouts), effective)
+    return Estimates(subgraphs, probability, *expected_marginals(rollouts), effective)
 
 
 @torch.no_grad()
 def reward_weights(rollouts: Rollouts, reward: Reward, settings: Settings) -> Tensor:
-    """Gives the :func:`importance_weights` of rollouts of a trained network under ``reward``, shape ``[R]``."""
+    """Returns the :func:`importance_weights` of rollouts of a trained network under ``reward``, shape ``[R]``."""
     states, (end, which) = rollouts.states, unique_groups(rollouts.state[rollouts.last])
     log_reward = reward.log_reward(states.subgraphs[end], states.can_grow[end])[which]
     return importance_weights(rollouts, log_reward, measure=settings.measure, parents=settings.parents)

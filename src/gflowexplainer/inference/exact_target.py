@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import one_of
+from gflowexplainer.choices import Measure
 from gflowexplainer.flow.exact import Enumeration, enumerate_subgraphs, terminal_distribution, total_variation
-from gflowexplainer.flow.measure import MEASURES, log_growth
+from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.rewards import Reward
-from gflowexplainer.training.curves import Record
+from gflowexplainer.training.curves import UpdateRecord
 from gflowexplainer.training.trainer import Trainer
 
 
 def target_distribution(enumeration: Enumeration, reward: Reward, measure: str = "uniform") -> Tensor:
-    """Gives the log-probability of every state under the target distribution, shape ``[S]``; an empty one has none.
+    """Returns the log-probability of every state under the target distribution, shape ``[S]``; an empty one has none.
 
     Args:
         enumeration: Every connected subgraph.
@@ -25,13 +25,13 @@ def target_distribution(enumeration: Enumeration, reward: Reward, measure: str =
     some = torch.nonzero(states.size > 0).flatten()
     log_reward = torch.zeros(len(states), dtype=torch.double, device=states.size.device)
     log_reward[some] = reward.log_reward(states.subgraphs[some], states.can_grow[some]).double()
-    if one_of("measure", measure, MEASURES) == "growth":
+    if Measure.of("measure", measure) == Measure.growth:
         log_reward += log_growth(states, enumeration.child, enumeration.level_ptr)
     return enumeration.normalize(log_reward)
 
 
 class DistanceCurve:
-    """A callback of :meth:`Trainer.run` that adds ``"distance"`` to the record of each so many-th update.
+    """A callback of :meth:`Trainer.run` that adds ``"distance"`` to the record of every n-th update.
 
     The distance is the mean total variation between what the policy samples and the target, over all training
     instances, by enumeration of all their connected subgraphs.
@@ -46,7 +46,7 @@ class DistanceCurve:
         self.every, self.limit = every, limit
         self._truth: tuple[Enumeration, Tensor] | None = None
 
-    def __call__(self, trainer: Trainer, record: Record) -> None:
+    def __call__(self, trainer: Trainer, record: UpdateRecord) -> None:
         """Measures the distance after an update."""
         if self._truth is None:
             self._truth = self._enumerate(trainer)
@@ -54,16 +54,18 @@ class DistanceCurve:
             record["distance"] = float(self.measure(trainer).mean())
 
     def measure(self, trainer: Trainer) -> Tensor:
-        """Gives the total variation of each training instance, shape ``[I]``."""
+        """Returns the total variation of each training instance, shape ``[I]``."""
         enumeration, target = self._truth or self._enumerate(trainer)
-        policy, inputs = trainer.network.policy, trainer.inputs
+        sampler = trainer.sampler
         with torch.no_grad():
-            encoding = policy.encode(inputs.instances, inputs.features)
-        return total_variation(enumeration, terminal_distribution(enumeration, policy, encoding), target)
+            encoding = sampler.encode()
+        return total_variation(
+            enumeration, terminal_distribution(enumeration, sampler.network.policy, encoding), target
+        )
 
     def _enumerate(self, trainer: Trainer) -> tuple[Enumeration, Tensor]:
         instances = trainer.instances
         every = torch.arange(len(instances), device=instances.device)
-        start = trainer.network.starts(trainer.inputs, every)
+        start = trainer.sampler.starts(every)
         enumeration = enumerate_subgraphs(instances, every, start, trainer.settings.max_nodes, limit=self.limit)
         return enumeration, target_distribution(enumeration, trainer.reward, trainer.settings.measure)

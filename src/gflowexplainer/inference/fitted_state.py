@@ -1,27 +1,27 @@
-"""What a fit leaves behind."""
+"""The fitted state: what was learned, and which model and task it belongs to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
 from gflowexplainer.errors import ConfigError, ModelError
 from gflowexplainer.model.config import config_to_dict
+from gflowexplainer.sampler import SamplerState
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """The weights of a flow network, and which model and task they belong to.
+class FittedState:
+    """A trained sampler without its instances, and what it belongs to.
 
     Attributes:
-        weights: All that was learned (:meth:`~gflowexplainer.training.trainer.Trainer.weights`).
+        sampler: All that was learned.
         model: Fingerprint of the model.
         config: Mode, level and return type of the model.
     """
 
-    weights: dict[str, Tensor]
+    sampler: SamplerState
     model: str
     config: dict[str, str]
 
@@ -34,4 +34,4 @@ class Fitted:
             )
         here = config_to_dict(config)
         if here != self.config:
-            raise ConfigError(f"This explainer was fitted for {self.config}, but is asked for {here}. Fit it again.")
+            raise ConfigError(f"This explainer was fitted for {self.config}, but is used for {here}. Fit it again.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.explain import ModelConfig
 from torch_geometric.explain.config import ModelTaskLevel
 
@@ -14,7 +14,7 @@ from gflowexplainer.errors import ConfigError
 
 def guess_level(data: Any, index: Any) -> str:
     """Guesses whether nodes or graphs are meant: nodes, if one graph comes with an index or a label for each node."""
-    one = data is None or isinstance(data, Data)
+    one = data is None or (isinstance(data, Data) and not isinstance(data, Batch))
     labels = data.get("y") if isinstance(data, Data) else None
     of_nodes = isinstance(labels, Tensor) and labels.dim() > 0 and labels.size(0) == data.num_nodes
     return "node" if one and (index is not None or of_nodes) else "graph"
@@ -37,5 +37,5 @@ def model_config_of(given: Any, known: ModelConfig | None, data: Any, index: Any
 
 
 def config_to_dict(config: ModelConfig) -> dict[str, str]:
-    """Gives PyG's model configuration as plain values."""
+    """Returns PyG's model configuration as plain values."""
     return {name: getattr(config, name).value for name in ("mode", "task_level", "return_type")}

@@ -1,4 +1,4 @@
-"""Borrows the user's model and hands it back exactly as it came, also when an exception flies."""
+"""Borrows the user's model and hands it back exactly as it came, also if an exception is raised."""
 
 import random
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torch_geometric.nn import MessagePassing
 
 
 @contextmanager
-def borrowed(model: nn.Module) -> Iterator[nn.Module]:
+def evaluation_mode(model: nn.Module) -> Iterator[nn.Module]:
     """Puts ``model`` into evaluation mode without gradients for the length of the block.
 
     Restored afterwards, whatever happens inside: the training flag of every module, every buffer, and the

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.arguments import slice_arguments
-from gflowexplainer.graphs.index import GraphIndex, check_finite
+from gflowexplainer.graphs.checks import check_finite
+from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
 from gflowexplainer.model.predictor import Predictor, observe
@@ -83,7 +84,7 @@ class Observer:
                 field = self._field(nodes[instances.center], nodes, bounded=True)
                 assert field is not None
             if 2 * field.key.numel() <= self.index.num_nodes or self._beyond_limit():
-                return self._ask(field)[find_sorted(field.key, nodes)[0]]
+                return self._evaluate(field)[find_sorted(field.key, nodes)[0]]
             check_finite(self.x)
             output, embedding = observe(self.predictor.model, self.x, self.edge_index, self.arguments)
             self.whole = Observation(self.predictor.checked(output, self.index.num_nodes), embedding)
@@ -104,7 +105,7 @@ class Observer:
         relevance = torch.cat([field.relevance, field.relevance.new_zeros(missing.numel())])[order]
         return Reach(key, relevance, field.dropped)
 
-    def _ask(self, field: Reach) -> Observation:
+    def _evaluate(self, field: Reach) -> Observation:
         """Asks the model on a part of the graph, at the nodes of ``field``."""
         wider = surround(self.index, field, self.limit)
         nodes, edges = wider.reach.key, wider.edge_id
@@ -114,3 +115,16 @@ class Observer:
         arguments = {name: value for kind in kinds.values() for name, value in kind.items()}
         output, embedding = observe(self.predictor.model, rows, wider.edge_index, arguments)
         return Observation(self.predictor.checked(output, nodes.numel()), embedding)[wider.inside]
+
+
+def observe_graphs(predictor: Predictor, instances: Instances) -> Observation:
+    """Evaluates a graph-level model on each whole graph: its output ``[I, C]``, and its embeddings ``[n, H]``."""
+    if not predictor.takes_batch and len(instances) > 1:
+        each = torch.arange(len(instances), device=instances.device)
+        parts = [observe_graphs(predictor, instances.select(one)) for one in each.split(1)]
+        return Observation(torch.cat([p.output for p in parts]), torch.cat([p.embedding for p in parts]))
+    arguments = instances.node_arguments | instances.edge_arguments | instances.shared_arguments
+    if predictor.takes_batch:
+        arguments |= {"batch": instances.owner}
+    output, embedding = observe(predictor.model, instances.x, instances.edge_index, arguments)
+    return Observation(predictor.checked(output, len(instances)), embedding)

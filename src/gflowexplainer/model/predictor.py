@@ -16,7 +16,7 @@ from torch_geometric.nn import MessagePassing
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.evaluation_mode import borrowed
+from gflowexplainer.model.evaluation_mode import evaluation_mode
 from gflowexplainer.model.hops import count_hops
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each
@@ -70,9 +70,9 @@ class Predictor:
             p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
         )
 
-    def borrow(self) -> AbstractContextManager[nn.Module]:
+    def evaluating(self) -> AbstractContextManager[nn.Module]:
         """Puts the model into evaluation mode for a block and hands it back as it came."""
-        return borrowed(self.model)
+        return evaluation_mode(self.model)
 
     def whole(self, instances: Instances) -> Tensor:
         """Predicts on the instances as they are, shape ``[I, C]``."""
@@ -113,7 +113,7 @@ class Predictor:
             Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
         """
         if self.model.training or torch.is_grad_enabled():
-            with self.borrow():
+            with self.evaluating():
                 return self.predict(instances, instance, kept, removal, alone=alone)
         if instances.surroundings is not None and not alone:
             kept, instances = instances.widen(instance, kept), instances.surroundings
@@ -317,7 +317,7 @@ def observe(
     handles = []
     try:
         handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
-        with borrowed(model):
+        with evaluation_mode(model):
             answer = model(x, edge_index, **(arguments or {}))
     except Exception as error:
         raise ModelError(

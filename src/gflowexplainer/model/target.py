@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,7 +45,7 @@ class Target:
         deviation is how far the prediction moves when all else than the explained node is removed (at graph level: all
         edges), so that rewards compare across instances.
         """
-        with predictor.borrow():
+        with predictor.evaluating():
             prediction = predictor.whole(instances) if prediction is None else prediction
             if predictor.mode == "regression":
                 bare = _bare_prediction(predictor, instances)
@@ -65,7 +66,12 @@ class Target:
                 )
         return cls(prediction, label, prediction.new_ones(len(instances)))
 
-    def log_hold(self, prediction: Tensor, instance: Tensor) -> Tensor:
+    def select(self, index: Tensor) -> Target:
+        """Takes the targets of the instances ``index``."""
+        label = None if self.label is None else self.label[index]
+        return Target(self.prediction[index], label, self.scale[index])
+
+    def log_preservation(self, prediction: Tensor, instance: Tensor) -> Tensor:
         """Says how well predictions ``[Q, C]`` hold the target of their instances: a logarithm <= 0, shape ``[Q]``.
 
         Classification: the log-probability of the class. Regression: a Gaussian in the deviation.
@@ -83,6 +89,32 @@ class Target:
         if self.label is None:
             return held.clamp(min=TINY).log()
         return held.clamp(_CERTAIN, 1 - _CERTAIN).logit()
+
+
+def given_targets(predictor: Predictor, target: Any, index: Tensor, total: int) -> Tensor | None:
+    """Picks the user's targets of the rows ``index`` of ``total``: ``[I, C]`` for regression, ``[I]`` otherwise."""
+    if target is None:
+        return None
+    try:
+        values = torch.as_tensor(target, device=index.device).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InstanceError(f"'target' must be a tensor of classes or values (got {target!r}).") from error
+    values = values.reshape(1) if values.dim() == 0 else values
+    if values.size(0) == total:
+        values = values[index]
+    elif values.size(0) != index.numel():
+        raise InstanceError(
+            f"'target' has {values.size(0)} rows. Pass one for each of the {total} rows of the model's output, "
+            f"or one for each of the {index.numel()} explained ones."
+        )
+    values = values.reshape(index.numel(), -1)
+    if predictor.mode == "regression":
+        return values
+    if values.size(1) != 1:
+        raise InstanceError(f"'target' must hold one class each (got {values.size(1)} columns).")
+    if values.is_floating_point() and not torch.equal(values, values.round()):
+        raise InstanceError("'target' must hold classes, which are whole numbers (got fractions).")
+    return values[:, 0].long()
 
 
 def _values(label: Tensor, prediction: Tensor) -> Tensor:

@@ -1,167 +1,215 @@
-"""What the user asks, made into batches of instances with targets and embeddings."""
+"""The task: which predictions of a model are explained. Built once from what the user passes, and checked once.
+
+A task is cut into batches of instances only when it is worked on. Such a batch, with everything that the model says
+of it, is a :class:`TaskInputs`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
-from torch_geometric.data import Data
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
 
-from gflowexplainer.errors import InstanceError
-from gflowexplainer.graphs.index import GraphIndex, check_edges, check_features, check_finite, check_index
-from gflowexplainer.graphs.inputs import UserGraph
+from gflowexplainer.errors import ConfigError, InstanceError
+from gflowexplainer.graphs.checks import check_graph, check_index
+from gflowexplainer.graphs.index import GraphIndex
+from gflowexplainer.graphs.inputs import InputGraph, input_graphs, without_batch
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.observer import Observation, Observer
-from gflowexplainer.model.predictor import Predictor, observe
-from gflowexplainer.model.target import Target
-from gflowexplainer.ops.hashed_random import combine, mix
-from gflowexplainer.ops.segments import segment_ids, segment_sum, slices
+from gflowexplainer.model.observer import Observation, Observer, observe_graphs
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target, given_targets
+from gflowexplainer.ops.hashed_random import combine, hash_rows
+from gflowexplainer.ops.segments import ranges, segment_ids, segment_sum, slices
 from gflowexplainer.ops.sparse_rows import SparseRows
 
 BYTES_OF_AN_ENTRY = 128
 """What rollouts keep of a node that they might add, about; not counting the network, which takes them in parts."""
 
-
-def check_one(index: Any, what: str) -> None:
-    """Refuses anything but one instance: an explanation of PyG is one pair of masks."""
-    if index is None or (isinstance(index, Tensor | Sequence) and torch.as_tensor(index).numel() != 1):
-        raise InstanceError(
-            f"One call explains one {what} (got index={index!r}). Pass the 'index' of one, or call "
-            "'algorithm.explain' for many at once."
-        )
+Inputs = TypeVar("Inputs", bound="TaskInputs")
 
 
 @dataclass(frozen=True)
-class Question:
-    """``I`` instances of a model's predictions, ready to be trained on or answered.
+class TaskInputs:
+    """``I`` instances of a model's predictions with ``n`` nodes in total, ready to be trained on or explained.
 
     Attributes:
         predictor: The model.
         instances: The instances.
-        target: What is to be held.
-        embedding: The model's embeddings at the nodes of the instances, shape ``[n, H]``.
-        evidence: What the model predicts at the nodes of the instances, shape ``[n, C]``; ``None`` at graph level.
-        graphs: The graph that each instance lies in.
-        shown: What the explanation of each repeats: ``prediction``, ``target`` and ``index``, as PyG has them. On a
+        target: What is to be preserved.
+        embedding: The model's embeddings at the nodes of the instances, shape ``[n, H]``, where they are known.
+        node_prediction: What the model predicts at the nodes of the instances, shape ``[n, C]``; ``None`` at graph
+            level, where nodes have no class, and where it is not known.
+        index: The user's id of each instance, shape ``[I]``: node ids, or positions of graphs.
+        graphs: The graph that each instance lies in; empty where nobody is to be shown an explanation.
+        fields: What the explanation of each repeats: ``prediction``, ``target`` and ``index``, as PyG has them. On a
             large graph the first two are only known around the explained node.
+        task: The task that the instances are of, if they are of one.
     """
 
     predictor: Predictor
     instances: Instances
     target: Target
-    embedding: Tensor
-    evidence: Tensor | None
-    graphs: list[UserGraph]
-    shown: list[dict[str, Tensor | SparseRows]]
+    embedding: Tensor | None = None
+    node_prediction: Tensor | None = None
+    index: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    graphs: Sequence[InputGraph] = ()
+    fields: Sequence[dict[str, Tensor | SparseRows]] = ()
+    task: Task | None = None
 
-    def split(self, states: int, budget: int) -> Iterator[Question]:
+    @classmethod
+    def of(
+        cls: type[Inputs], predictor: Predictor, instances: Instances, target: Target | None = None, **more: Any
+    ) -> Inputs:
+        """Puts inputs together by hand; without a target, the model's own prediction is preserved."""
+        return cls(predictor, instances, Target.of(predictor, instances) if target is None else target, **more)
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    def require_embedding(self) -> Tensor:
+        """Returns the model's embeddings, or says that they are needed."""
+        if self.embedding is None:
+            raise ConfigError("The explained model's embeddings are needed here. Pass 'embedding'.")
+        return self.embedding
+
+    def select(self: Inputs, index: Tensor) -> Inputs:
+        """Takes the instances ``index``, positions in these inputs, as inputs of their own."""
+        _, nodes = ranges(self.instances.ptr[index], self.instances.node_counts[index])
+        places = index.tolist()
+        return replace(
+            self,
+            instances=self.instances.select(index),
+            target=self.target.select(index),
+            embedding=None if self.embedding is None else self.embedding[nodes],
+            node_prediction=None if self.node_prediction is None else self.node_prediction[nodes],
+            index=self.index[index] if self.index.numel() else self.index,
+            graphs=[self.graphs[place] for place in places] if self.graphs else self.graphs,
+            fields=[self.fields[place] for place in places] if self.fields else self.fields,
+        )
+
+    def split(self: Inputs, states: int, budget: int) -> Iterator[Inputs]:
         """Takes the instances apart into batches on which so many ``states`` each fit into a budget in bytes.
 
         The frontier of a state is counted as the whole instance.
         """
-        instances, target = self.instances, self.target
-        parts = list(slices(instances.node_counts * (states * BYTES_OF_AN_ENTRY), budget))
+        parts = list(slices(self.instances.node_counts * (states * BYTES_OF_AN_ENTRY), budget))
         if len(parts) == 1:
             yield self
             return
         for part in parts:
-            which = torch.arange(part.start, part.stop, device=instances.device)
-            nodes = slice(int(instances.ptr[part.start]), int(instances.ptr[part.stop]))
-            label = None if target.label is None else target.label[which]
-            yield replace(
-                self,
-                instances=instances.select(which),
-                target=Target(target.prediction[which], label, target.scale[which]),
-                embedding=self.embedding[nodes],
-                evidence=None if self.evidence is None else self.evidence[nodes],
-                graphs=self.graphs[part],
-                shown=self.shown[part],
-            )
+            yield self.select(torch.arange(part.start, part.stop, device=self.instances.device))
 
 
-class NodeQuestions:
+class Task:
+    """Predictions of one model that are to be explained.
+
+    Attributes:
+        predictor: The model.
+        data: The graph or graphs as the user passed them.
+        index: The user's ids, shape ``[I]``: nodes, or positions of graphs.
+    """
+
+    def __init__(self, predictor: Predictor, data: Any, index: Tensor) -> None:
+        self.predictor, self.data, self.index = predictor, data, index
+
+    @property
+    def model(self) -> nn.Module:
+        """The user's model."""
+        return self.predictor.model
+
+    def __len__(self) -> int:
+        return self.index.numel()
+
+    def inputs(self, which: slice = slice(None)) -> TaskInputs:
+        """Cuts out the instances ``which``, and evaluates the model on them."""
+        raise NotImplementedError
+
+
+class NodeTask(Task):
     """Predictions at nodes of one graph.
 
     Args:
         predictor: The model.
         graph: The whole graph.
         index: The nodes; all if ``None``.
-        target: Classes or values to hold instead of the predicted ones: one a node of the graph, or one each.
+        target: Classes or values to preserve instead of the predicted ones: one a node of the graph, or one each.
         graph_index: The index of the graph, where it has been built already.
         limit: Bound on the nodes of an instance.
+        data: The graph as the user passed it.
     """
 
     def __init__(
         self,
         predictor: Predictor,
-        graph: UserGraph,
-        index: Any,
-        target: Any,
+        graph: InputGraph,
+        index: Any = None,
+        target: Any = None,
         *,
         graph_index: GraphIndex | None = None,
         limit: int | None = None,
+        data: Any = None,
     ) -> None:
-        self.predictor, self.graph, self._limit = predictor, graph, limit
-        given = graph.detached()
-        number = check_features(given.x)
+        self.graph, self._limit, self._detached = graph, limit, graph.detached()
+        x, edge_index = self._detached.x, self._detached.edge_index
+        self.num_nodes = x.size(0)
         if graph_index is None:
-            graph_index = GraphIndex.build(given.edge_index, number)
-        graph_index.refuse_another(given.edge_index, number)
-        every = torch.arange(number, device=given.x.device) if index is None else None
-        self.nodes = check_index(index, number, given.x.device) if every is None else every
-        self._given = _labels(predictor, target, self.nodes, number)
-        self._detached, self._index = given, graph_index
-        self._observer = Observer(predictor, given.x, given.edge_index, given.arguments, graph_index, limit)
+            graph_index = GraphIndex.build(edge_index, self.num_nodes)
+        else:
+            graph_index.refuse_another(edge_index, self.num_nodes)
+        every = torch.arange(self.num_nodes, device=x.device)
+        super().__init__(predictor, data, every if index is None else check_index(index, self.num_nodes, x.device))
+        self._given = given_targets(predictor, target, self.index, self.num_nodes)
+        self._graph_index = graph_index
+        self._observer = Observer(predictor, x, edge_index, self._detached.arguments, graph_index, limit)
 
-    def __len__(self) -> int:
-        return self.nodes.numel()
+    def inputs(self, which: slice = slice(None)) -> TaskInputs:
+        """Cuts out the instances ``which``, and evaluates the model on them."""
+        return self._cut(self.index[which], None if self._given is None else self._given[which])
 
-    @property
-    def total(self) -> int:
-        """Number of nodes of the graph, asked about or not."""
-        return self._index.num_nodes
-
-    def question(self, which: slice) -> Question:
-        """Cuts out the instances ``which``."""
-        return self._cut(self.nodes[which], None if self._given is None else self._given[which])
-
-    def at(self, nodes: Tensor) -> Question:
+    def inputs_at(self, nodes: Tensor) -> TaskInputs:
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
         return self._cut(nodes, None)
 
     def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, int]:
-        """Tells which class the model predicts at nodes, ``[I]``, and how many nodes the largest instance there has."""
+        """Returns the class that the model predicts at nodes, ``[I]``, and the size of the largest instance there."""
         instances = self._instances(nodes)
         return Target.of(self.predictor, instances).label, int(instances.node_counts.max())
 
     def _instances(self, nodes: Tensor) -> Instances:
         graph, hops = self._detached, self.predictor.num_hops
-        bounds: dict[str, Any] = {"graph_index": self._index, "limit": self._limit}
-        return Instances.around_nodes(graph.x, graph.edge_index, nodes, hops, **bounds, **graph.arguments)
+        return Instances.cut(graph.x, self._graph_index, nodes, hops, limit=self._limit, **graph.arguments)
 
-    def _cut(self, nodes: Tensor, label: Tensor | None) -> Question:
+    def _cut(self, nodes: Tensor, label: Tensor | None) -> TaskInputs:
         instances, predictor = self._instances(nodes), self.predictor
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
-        evidence = predictor.read(seen.output)
-        whole = evidence[instances.center]
+        node_prediction = predictor.read(seen.output)
         if label is not None:
-            # The same node may be asked about with several targets: these are different instances.
-            instances = _named(instances, combine(instances.graph, _row_hash(label)))
-        target = Target.of(predictor, instances, label, prediction=whole)
-        shown = self._shown(instances, seen, evidence, label)
-        return Question(predictor, instances, target, seen.embedding, evidence, [self.graph] * len(nodes), shown)
+            # The same node may be explained with several targets: these are different instances.
+            instances = _named(instances, combine(instances.graph, hash_rows(label)))
+        return TaskInputs(
+            predictor,
+            instances,
+            Target.of(predictor, instances, label, prediction=node_prediction[instances.center]),
+            embedding=seen.embedding,
+            node_prediction=node_prediction,
+            index=nodes,
+            graphs=[self.graph] * nodes.numel(),
+            fields=self._fields(instances, seen, node_prediction, label),
+            task=self,
+        )
 
-    def _shown(
-        self, instances: Instances, seen: Observation, evidence: Tensor, label: Tensor | None
+    def _fields(
+        self, instances: Instances, seen: Observation, node_prediction: Tensor, label: Tensor | None
     ) -> list[dict[str, Tensor | SparseRows]]:
-        """Puts together what PyG keeps of a prediction: of all nodes where all were asked, else of those around."""
-        regression, size = self.predictor.mode == "regression", self._detached.x.size(0)
-        everywhere, shown = self._observer.whole, []
-        held = seen.output if regression else evidence.argmax(dim=1)
+        """Puts together what PyG keeps of a prediction: of all nodes where all were evaluated, else of those around."""
+        regression, size = self.predictor.mode == "regression", self.num_nodes
+        everywhere, fields = self._observer.whole, []
+        preserved = seen.output if regression else node_prediction.argmax(dim=1)
         if everywhere is not None:
             prediction: Any = everywhere.output
             targets = prediction if regression else self.predictor.read(prediction).argmax(dim=1)
@@ -171,43 +219,47 @@ class NodeQuestions:
                 part = slice(ptr[i], ptr[i + 1])
                 place = instances.node_id[part]
                 prediction = SparseRows(seen.output[part], place, size, fill=torch.nan)
-                own = held[part]
+                own = preserved[part]
                 if label is not None:
                     own = _with_row(own, instances.center[i] - ptr[i], label[i])
                 target: Any = SparseRows(own, place, size, fill=torch.nan if regression else -1)
             else:
                 target = targets if label is None else _with_row(targets, node, label[i])
-            shown.append({"prediction": prediction, "target": target, "index": node.reshape(1)})
-        return shown
+            fields.append({"prediction": prediction, "target": target, "index": node.reshape(1)})
+        return fields
 
 
-class GraphQuestions:
+class GraphTask(Task):
     """Predictions of whole graphs.
 
     Args:
         predictor: The model.
         graphs: The graphs.
         index: Positions of those to explain; all if ``None``.
-        target: Classes or values to hold instead of the predicted ones: one a graph, or one each.
+        target: Classes or values to preserve instead of the predicted ones: one a graph, or one each.
+        data: The graphs as the user passed them.
     """
 
-    def __init__(self, predictor: Predictor, graphs: Sequence[UserGraph], index: Any, target: Any) -> None:
-        self.predictor, self._given = predictor, None
+    def __init__(
+        self,
+        predictor: Predictor,
+        graphs: Sequence[InputGraph],
+        index: Any = None,
+        target: Any = None,
+        *,
+        data: Any = None,
+    ) -> None:
         if len(graphs) == 0:
             raise InstanceError("There is no graph to explain. Pass at least one.")
         places = _positions(index, len(graphs))
         self._graphs = [graphs[place] for place in places]
         for number, graph in zip(places, self._graphs, strict=True):
-            check_edges(graph.edge_index, check_features(graph.x, f"graph {number}"), f"graph {number}")
-            check_finite(graph.x, where=f"graph {number}")
-        device = self._graphs[0].x.device
-        self._given = _labels(predictor, target, torch.tensor(places, device=device), len(graphs))
+            check_graph(graph.x, graph.edge_index, f"graph {number}")
+        super().__init__(predictor, data, torch.tensor(places, device=self._graphs[0].x.device))
+        self._given = given_targets(predictor, target, self.index, len(graphs))
 
-    def __len__(self) -> int:
-        return len(self._graphs)
-
-    def question(self, which: slice) -> Question:
-        """Puts the graphs ``which`` together."""
+    def inputs(self, which: slice = slice(None)) -> TaskInputs:
+        """Puts the graphs ``which`` together, and evaluates the model on them."""
         graphs, predictor = self._graphs[which], self.predictor
         data = []
         names: set[str] = set()
@@ -217,14 +269,71 @@ class GraphQuestions:
             rows, shared = given.sorted_arguments()
             names.update(rows)
             data.append(Data(x=given.x, edge_index=given.edge_index, **rows))
-        given_label = None if self._given is None else self._given[which]
+        label = None if self._given is None else self._given[which]
         shared = {name: value for name, value in shared.items() if name not in names}
-        instances = _by_content(Instances.of_graphs(data, arguments=sorted(names), **shared), given_label)
-        output, embedding = _ask_graphs(predictor, instances)
-        target = Target.of(predictor, instances, given_label, prediction=predictor.read(output))
-        held: Any = target.prediction if target.label is None else target.label
-        shown = [{"prediction": output[i : i + 1], "target": held[i : i + 1]} for i in range(len(graphs))]
-        return Question(predictor, instances, target, embedding, None, graphs, shown)
+        instances = _by_content(Instances.join(data, arguments=sorted(names), **shared), label)
+        seen = observe_graphs(predictor, instances)
+        target = Target.of(predictor, instances, label, prediction=predictor.read(seen.output))
+        preserved: Any = target.prediction if target.label is None else target.label
+        fields: list[dict[str, Tensor | SparseRows]] = [
+            {"prediction": seen.output[i : i + 1], "target": preserved[i : i + 1]} for i in range(len(graphs))
+        ]
+        return TaskInputs(
+            predictor,
+            instances,
+            target,
+            embedding=seen.embedding,
+            index=self.index[which],
+            graphs=graphs,
+            fields=fields,
+            task=self,
+        )
+
+
+def task_of(
+    predictor: Predictor,
+    data: Any,
+    index: Any = None,
+    target: Any = None,
+    *,
+    graph_index: GraphIndex | None = None,
+    limit: int | None = None,
+    arguments: dict[str, Any] | None = None,
+) -> NodeTask | GraphTask:
+    """Makes the task of what a user passes to :meth:`~gflowexplainer.GFlowExplainer.explain`.
+
+    Args:
+        predictor: The model.
+        data: One graph, or for graph tasks a list, a ``Batch`` or a dataset of graphs.
+        index: Nodes, or positions of graphs; all if ``None``.
+        target: Classes or values to preserve instead of the predicted ones.
+        graph_index: The index of the one graph, where it has been built already.
+        limit: Bound on the nodes of an instance, at node level.
+        arguments: Further arguments of the model.
+    """
+    given = dict(arguments or {})
+    graphs = input_graphs(data.to_data_list() if isinstance(data, Batch) else data, predictor.model, given)
+    if predictor.level == "node":
+        if len(graphs) != 1:
+            raise InstanceError(
+                f"A node-level model is explained on one graph (got {len(graphs)}). "
+                "Pass one Data, or a model_config with task_level='graph'."
+            )
+        return NodeTask(predictor, graphs[0], index, target, graph_index=graph_index, limit=limit, data=data)
+    if graph_index is not None:
+        raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
+    if "batch" in given and len(without_batch(graphs[0])) > 1:
+        raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
+    return GraphTask(predictor, [without_batch(graph)[0] for graph in graphs], index, target, data=data)
+
+
+def check_one(index: Any, what: str) -> None:
+    """Refuses anything but one instance: an explanation of PyG is one pair of masks."""
+    if index is None or (isinstance(index, Tensor | Sequence) and torch.as_tensor(index).numel() != 1):
+        raise InstanceError(
+            f"One call explains one {what} (got index={index!r}). Pass the 'index' of one, or call "
+            "'algorithm.explain' for many at once."
+        )
 
 
 def _positions(index: Any, count: int) -> list[int]:
@@ -250,32 +359,6 @@ def _positions(index: Any, count: int) -> list[int]:
     return places.tolist()
 
 
-def _labels(predictor: Predictor, target: Any, index: Tensor, total: int) -> Tensor | None:
-    """Picks the given targets of the asked rows, shape ``[I, C]`` for regression and ``[I]`` otherwise."""
-    if target is None:
-        return None
-    try:
-        values = torch.as_tensor(target, device=index.device).detach()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InstanceError(f"'target' must be a tensor of classes or values (got {target!r}).") from error
-    values = values.reshape(1) if values.dim() == 0 else values
-    if values.size(0) == total:
-        values = values[index]
-    elif values.size(0) != index.numel():
-        raise InstanceError(
-            f"'target' has {values.size(0)} rows. Pass one for each of the {total} rows of the model's output, "
-            f"or one for each of the {index.numel()} asked ones."
-        )
-    values = values.reshape(index.numel(), -1)
-    if predictor.mode == "regression":
-        return values
-    if values.size(1) != 1:
-        raise InstanceError(f"'target' must hold one class each (got {values.size(1)} columns).")
-    if values.is_floating_point() and not torch.equal(values, values.round()):
-        raise InstanceError("'target' must hold classes, which are whole numbers (got fractions).")
-    return values[:, 0].long()
-
-
 def _with_row(values: Tensor, row: Tensor, value: Tensor) -> Tensor:
     """Copies ``values`` with one row replaced."""
     copy = values.clone()
@@ -283,14 +366,8 @@ def _with_row(values: Tensor, row: Tensor, value: Tensor) -> Tensor:
     return copy
 
 
-def _row_hash(values: Tensor) -> Tensor:
-    """Hashes each row of a tensor ``[R, ...]`` by its contents, shape ``[R]``."""
-    bits = values.detach().reshape(values.size(0), -1).double().contiguous().view(torch.int64)
-    return mix(bits + mix(torch.arange(bits.size(1), device=bits.device))).sum(dim=1)
-
-
 def _named(instances: Instances, number: Tensor) -> Instances:
-    """Gives each instance a number ``[I]`` of its own, from which all its noise follows."""
+    """Names each instance by a number ``[I]``, from which all its noise follows."""
     return replace(instances, graph=number, key=combine(number[instances.owner], instances.node_id))
 
 
@@ -299,24 +376,11 @@ def _by_content(instances: Instances, label: Tensor | None) -> Instances:
     count, first = len(instances), instances.ptr[:-1]
     edge_owner = segment_ids(instances.edge_counts, instances.edge_id.numel())
     source, target = instances.edge_index - first[edge_owner]
-    node = combine(instances.node_id, _row_hash(instances.x))
+    node = combine(instances.node_id, hash_rows(instances.x))
     edge = combine(instances.edge_id, source, target)
     for _, value in sorted(instances.node_arguments.items()):
-        node = combine(node, _row_hash(value))
+        node = combine(node, hash_rows(value))
     for _, value in sorted(instances.edge_arguments.items()):
-        edge = combine(edge, _row_hash(value))
+        edge = combine(edge, hash_rows(value))
     number = combine(segment_sum(node, instances.owner, count), segment_sum(edge, edge_owner, count))
-    return _named(instances, number if label is None else combine(number, _row_hash(label)))
-
-
-def _ask_graphs(predictor: Predictor, instances: Instances) -> tuple[Tensor, Tensor]:
-    """Gives the model's raw output on each graph ``[I, C]`` and its embeddings at every node ``[n, H]``."""
-    if not predictor.takes_batch and len(instances) > 1:
-        each = torch.arange(len(instances), device=instances.device)
-        outputs, rows = zip(*(_ask_graphs(predictor, instances.select(one)) for one in each.split(1)), strict=True)
-        return torch.cat(outputs), torch.cat(rows)
-    arguments = instances.node_arguments | instances.edge_arguments | instances.shared_arguments
-    if predictor.takes_batch:
-        arguments |= {"batch": instances.owner}
-    output, embedding = observe(predictor.model, instances.x, instances.edge_index, arguments)
-    return predictor.checked(output, len(instances)), embedding
+    return _named(instances, number if label is None else combine(number, hash_rows(label)))

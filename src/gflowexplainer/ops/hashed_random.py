@@ -55,5 +55,11 @@ def combine(*parts: Tensor | int) -> Tensor:
 
 
 def uniform(*parts: Tensor | int) -> Tensor:
-    """Gives a number in the open interval (0, 1) for each combination of ``parts``, as float64."""
+    """Returns a number in the open interval (0, 1) for each combination of ``parts``, as float64."""
     return (_shift_right(combine(*parts), 12).double() + 0.5) * 2.0**-52
+
+
+def hash_rows(values: Tensor) -> Tensor:
+    """Hashes each row of a tensor ``[R, ...]`` by its contents, shape ``[R]``."""
+    bits = values.detach().reshape(values.size(0), -1).double().contiguous().view(torch.int64)
+    return mix(bits + mix(torch.arange(bits.size(1), device=bits.device))).sum(dim=1)

@@ -11,7 +11,7 @@ _CLOSE = 4
 
 
 def order_of(keys: Tensor, *, runs: bool = False) -> Tensor:
-    """Gives the order ``[N]`` that sorts keys; equal ones stand in any order.
+    """Returns the order ``[N]`` that sorts keys; equal ones stand in any order.
 
     Args:
         keys: The keys.

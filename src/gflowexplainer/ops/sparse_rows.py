@@ -36,7 +36,7 @@ class SparseRows:
         return whole
 
     def row(self, place: int) -> Tensor:
-        """Gives one row."""
+        """Returns one row."""
         found = torch.nonzero(self.place == place).flatten()
         return self.values[found[-1]] if found.numel() else self.values.new_full(self.values.shape[1:], self.fill)
 
@@ -64,14 +64,14 @@ class Fields(dict[str, Any]):
         return {name: self[name] for name in self}.items()
 
     def raw(self) -> dict[str, Any]:
-        """Gives the fields as they are kept."""
+        """Returns the fields as they are kept."""
         return dict(super().items())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Fields, (self.raw(),)
 
 
-def pack(fields: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
+def pack_fields(fields: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
     """Takes the sparse ones among ``fields`` apart into tensors and plain values, for a file."""
     tensors: dict[str, Tensor] = {}
     plain = {}
@@ -82,7 +82,7 @@ def pack(fields: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, dict[str,
     return tensors, plain
 
 
-def unpack(tensors: dict[str, Tensor], plain: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def unpack_fields(tensors: dict[str, Tensor], plain: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Puts what :func:`pack` took apart together again, beside the other ``tensors``."""
     rest: dict[str, Any] = dict(tensors)
     for name, value in plain.items():

@@ -101,7 +101,7 @@ def _case_figure(case: Case) -> Figure:
 
 
 def _panel(scene: Scene) -> tuple[float, float]:
-    """Gives width and height of one drawing in inches, by its own shape."""
+    """Returns width and height of one drawing in inches, by its own shape."""
     if scene.kind == "sentence":
         return 6.4, 0.36 * (_lines_of_words(scene)[-1][1] + 1) + 0.1
     wide, high = np.ptp(scene.place, axis=0) + 1.0

@@ -47,7 +47,7 @@ def write_report(report: Report, path: Path | str) -> Path:
 
 
 def render(report: Report) -> str:
-    """Gives the HTML of a report."""
+    """Returns the HTML of a report."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
@@ -87,12 +87,12 @@ def embedded_json(data: Any) -> str:
 
 
 def case_data(case: Case, scene: Scene) -> dict[str, Any]:
-    """Gives what the page draws of a case, as plain values; positions are in pixels, y downwards."""
+    """Returns what the page draws of a case, as plain values; positions are in pixels, y downwards."""
     explanation = case.explanation
     place, width, height, radius = _pixels(scene)
     listed = explanation.top(MOST_SUBGRAPHS)
     slot = {int(node): i for i, node in enumerate(scene.nodes)}
-    held = explanation.held_class
+    held = explanation.explained_class
     return {
         "name": case.name,
         "note": case.note,
@@ -143,9 +143,9 @@ def _subgraph(subgraph: RankedSubgraph, scene: Scene, slot: Mapping[int, int]) -
 
 
 def _row(case: Case, scene: Scene) -> dict[str, Any]:
-    """Gives the line of a case in the table of instances."""
+    """Returns the line of a case in the table of instances."""
     explanation, best = case.explanation, case.explanation.subgraphs[0]
-    whole, held = explanation.whole_prediction, explanation.held_class
+    whole, held = explanation.whole_prediction, explanation.explained_class
     if held is None and len(best.prediction_only) > 1:
         held = best.class_only
     column = held if held is not None else 0
@@ -164,7 +164,7 @@ def _row(case: Case, scene: Scene) -> dict[str, Any]:
 
 
 def class_name(case: Case, number: int) -> str:
-    """Gives the name of a class, or its number where it has none."""
+    """Returns the name of a class, or its number where it has none."""
     known = case.classes is not None and 0 <= number < len(case.classes)
     return str(case.classes[number]) if known and case.classes is not None else f"class {number}"
 
@@ -193,7 +193,7 @@ def _finite(value: float, digits: int = 4) -> float | None:
 
 
 def _unfolded(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Gives names and values as text; mappings inside become dotted names."""
+    """Returns names and values as text; mappings inside become dotted names."""
     rows: list[tuple[str, str]] = []
     for name, value in values.items():
         if isinstance(value, Mapping) and value:

@@ -99,11 +99,9 @@ class Run:
         """Stores an explanation and what is shown with it; returns the explanation's file."""
         file = f"{slug(case.name)}.safetensors"
         slim = self._without_shared(case.explanation)
-        tensors = {f"other/{name}": scores for name, scores in case.others.items()}
-        if case.truth is not None:
-            tensors["truth"] = case.truth
+        sections = {"others": dict(case.others), "case": {} if case.truth is None else {"truth": case.truth}}
         plain = {name: getattr(case, name) for name in ("name", "labels", "smiles", "words", "classes", "note")}
-        write_checkpoint(self.folder / CASES / file, tensors, {"kind": KIND, "case": plain})
+        write_checkpoint(self.folder / CASES / file, sections, {"kind": KIND, "case": plain})
         path = self.folder / EXPLANATIONS / file
         slim.save(path)  # last: a case counts as stored when its explanation is there
         return path
@@ -187,7 +185,7 @@ class Run:
         shared = self._graph()
         if shared is None:
             shared = {name: value.detach().cpu().clone() for name, value in common.items()}
-            write_checkpoint(self.folder / CASES / GRAPH, shared, {"kind": "graph"})
+            write_checkpoint(self.folder / CASES / GRAPH, {"graph": shared}, {"kind": "graph"})
             self._shared = shared
         slim = copy.copy(explanation)
         for name, value in common.items():
@@ -197,7 +195,7 @@ class Run:
 
     def _graph(self) -> dict[str, Tensor] | None:
         if self._shared is None and (self.folder / CASES / GRAPH).is_file():
-            self._shared = read_checkpoint(self.folder / CASES / GRAPH)[0]
+            self._shared = read_checkpoint(self.folder / CASES / GRAPH)[0].get("graph", {})
         return self._shared
 
     def _read(self, file: str) -> Case:
@@ -208,11 +206,11 @@ class Run:
             for name, value in (self._graph() or {}).items():
                 if name not in explanation:
                     explanation[name] = value
-        tensors, meta = read_checkpoint(self.folder / CASES / file)
+        sections, meta = read_checkpoint(self.folder / CASES / file)
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{self.folder / CASES / file}' holds no case of a report.")
-        others = {name.removeprefix("other/"): value for name, value in tensors.items() if name.startswith("other/")}
-        return Case(explanation=explanation, truth=tensors.get("truth"), others=others, **meta["case"])
+        truth = sections.get("case", {}).get("truth")
+        return Case(explanation=explanation, truth=truth, others=sections.get("others", {}), **meta["case"])
 
 
 def _refuse_another(folder: Path, stored: Any, config: dict[str, Any]) -> None:

@@ -123,13 +123,13 @@ class Scene:
         return inside
 
     def node_scores(self, name: str) -> np.ndarray:
-        """Gives each node the largest score of its edges by another explainer, shape ``[n]``."""
+        """Returns the largest score of each node's edges by another explainer, shape ``[n]``."""
         scores = np.zeros(self.nodes.size)
         np.maximum.at(scores, self.ends, self.others[name][:, None])
         return scores
 
     def picture(self, other: str | None = None) -> Picture:
-        """Gives what matplotlib draws: the explanation, or the scores of an ``other`` explainer."""
+        """Returns what matplotlib draws: the explanation, or the scores of an ``other`` explainer."""
         values = self.values if other is None else self.node_scores(other)
         scores = self.edge_values if other is None else self.others[other]
         rank = np.argsort(scores, kind="stable")
@@ -141,7 +141,7 @@ class Scene:
 
 
 def node_limit(num_cases: int) -> int:
-    """Gives how many nodes of each case are drawn, so that a report of many cases can still be mailed."""
+    """Returns how many nodes of each case are drawn, so that a report of many cases can still be mailed."""
     return int(np.clip(BUDGET // max(num_cases, 1), FEWEST_NODES, MOST_NODES))
 
 

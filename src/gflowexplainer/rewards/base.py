@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from gflowexplainer.choices import Removal
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, size_penalty, subgraph_keys
@@ -17,10 +18,8 @@ from gflowexplainer.ops.segments import ranges, segment_sum
 from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.rewards.cache import KeyedCache
 
-if TYPE_CHECKING:
-    from gflowexplainer.training.distributed import Ranks
-
-REMOVALS = ("induced", "isolate")
+REMOVALS = (Removal.induced.value, Removal.isolate.value)
+"""Meanings of "without the rest"."""
 
 
 class Reward(ABC):
@@ -75,14 +74,14 @@ class Reward(ABC):
         """Computes the logarithm of the bare reward of subgraphs that differ from one another, shape ``[B]``."""
 
     def log_score(self, subgraphs: Subgraphs) -> Tensor:
-        r"""Gives :math:`\log R(s)`, without exponent and size bound, from the cache where known, shape ``[B]``."""
+        r"""Returns :math:`\log R(s)`, without exponent and size bound, from the cache where known, shape ``[B]``."""
         self.num_requests += len(subgraphs)
         keys = subgraph_keys(self.instances, subgraphs)
         values, found = self._cache.find(keys)
         if not found.all():
             missing = torch.nonzero(~found).flatten()
             new_keys, first, group = first_of_each(keys[missing])
-            with self.predictor.borrow():
+            with self.predictor.evaluating():
                 scores = self._log_score(subgraphs[missing[first]])
             self._cache.add(new_keys, scores)
             values = values.to(scores)
@@ -90,7 +89,7 @@ class Reward(ABC):
         return values
 
     def log_reward(self, subgraphs: Subgraphs, can_grow: Tensor | None = None) -> Tensor:
-        r"""Gives :math:`\beta \log R(s)` with the lower size bound, shape ``[B]``.
+        r"""Returns :math:`\beta \log R(s)` with the lower size bound, shape ``[B]``.
 
         Args:
             subgraphs: ``B`` subgraphs.
@@ -119,13 +118,24 @@ class Reward(ABC):
         spread = square.sqrt()
         self.spread = torch.where(spread > 1e-6, spread, 1.0)
 
-    def exchange(self, ranks: Ranks) -> None:
-        """Shares the scores that were asked for since the last exchange among processes: none is asked for twice."""
-        if ranks.size > 1:
-            self._cache.exchange(ranks.rows)
+    def settle_spread(self) -> None:
+        """Bounds the spreads that were measured, where a reward knows of a bound; this one does not."""
+        return
+
+    def node_values(self) -> Tensor | None:
+        """Returns what the policy may be told of each node before it begins, shape ``[n, V]``; ``None`` for nothing."""
+        return None
+
+    def exchange(self, gather: Callable[..., tuple[Tensor, ...]]) -> None:
+        """Shares the scores that were computed since the last exchange among processes: none is computed twice.
+
+        Args:
+            gather: Puts columns of equal length from all processes below one another.
+        """
+        self._cache.exchange(gather)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Gives spread and cached values, for a checkpoint: with them a resumed training sees the same numbers."""
+        """Returns spread and cached values, for a checkpoint: with them a resumed training sees the same numbers."""
         return {"spread": self.spread} | self._cache.tensors("subgraph")
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
@@ -141,7 +151,7 @@ class Reward(ABC):
         """Predicts with only the subgraphs, or ``without`` them, shape ``[B, C]``."""
         cost = self.predictor.cost(self.instances)[subgraphs.instance]
         parts = []
-        with self.predictor.borrow():
+        with self.predictor.evaluating():
             for chunk in self.predictor.chunks(cost):
                 part = subgraphs[torch.arange(chunk.start, chunk.stop, device=cost.device)]
                 kept = self.kept_mask(part)

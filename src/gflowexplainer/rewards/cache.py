@@ -64,7 +64,7 @@ class KeyedCache:
         self._news = []
 
     def tensors(self, name: str) -> dict[str, Tensor]:
-        """Gives the contents under ``name``, for a checkpoint."""
+        """Returns the contents under ``name``, for a checkpoint."""
         return {f"{name}_keys": self._keys, f"{name}_values": self._values}
 
     def load_tensors(self, name: str, tensors: dict[str, Tensor]) -> None:

@@ -7,18 +7,18 @@ import math
 import torch
 from torch import Tensor
 
+from gflowexplainer.choices import Removal
 from gflowexplainer.flow.growth import grow_at_random
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.target import Target
+from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.consensus import Consensus, learn_consensus
 from gflowexplainer.settings import Settings
 
-# Names of random streams; those of training are others.
-CALIBRATING, MEASURING = 3, 5
 CALIBRATED = 16
 """Rollouts of each instance that show how much its rewards differ."""
 _MEASURED, _WORK = (256, 1024), 20 << 30
@@ -43,28 +43,26 @@ def random_subgraphs(
     return grown.states.subgraphs[visited]
 
 
-def find_consensus(
-    predictor: Predictor, instances: Instances, settings: Settings, evidence: Tensor, target: Target
-) -> Consensus:
-    """Learns what holds predictions in general from random subgraphs of all instances.
+def find_consensus(settings: Settings, inputs: TaskInputs, evidence: Tensor) -> Consensus:
+    """Learns what preserves predictions in general from random subgraphs of all instances.
 
     Args:
-        predictor: The explained model.
-        instances: The instances.
         settings: All settings.
+        inputs: The instances, with what the model says of them.
         evidence: Raw evidence of every node, shape ``[n, R]``.
-        target: What is held.
     """
-    either = settings.removal == "auto" and instances.level == "graph"
-    chosen = "induced" if settings.removal == "auto" else settings.removal
+    predictor, instances = inputs.predictor, inputs.instances
+    either = settings.removal == Removal.auto and instances.level == "graph"
+    chosen = Removal.induced if settings.removal == Removal.auto else settings.removal
+    rollouts = _num_measured(predictor, instances, settings)
     return learn_consensus(
         predictor,
         instances,
         evidence,
-        target,
-        random_subgraphs(instances, settings, _num_measured(predictor, instances, settings), MEASURING),
+        inputs.target,
+        random_subgraphs(instances, settings, rollouts, Stream.measuring),
         removals=REMOVALS if either else (chosen,),
-        # A graph's default class is held by nothing in it: only the other classes show what the model looks at.
+        # A graph's default class is preserved by nothing in it: only the other classes show what the model looks at.
         pooling=math.inf if instances.level == "graph" else settings.pooling,
         num_contexts=settings.num_contexts,
         keep_probability=settings.keep_probability,
@@ -80,8 +78,9 @@ def _num_measured(predictor: Predictor, instances: Instances, settings: Settings
     return min(max(total // len(instances), 2), 32)
 
 
-def calibrate(reward: Reward, instances: Instances, settings: Settings) -> None:
+def calibrate(reward: Reward, settings: Settings) -> None:
     """Lets a reward whose exponent is relative measure how much it differs in each instance."""
     if reward.relative:
         # Of full size: smaller ones differ by their size above all, and there are few of them.
-        reward.calibrate(random_subgraphs(instances, settings, CALIBRATED, CALIBRATING, ends=True))
+        reward.calibrate(random_subgraphs(reward.instances, settings, CALIBRATED, Stream.calibrating, ends=True))
+    reward.settle_spread()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -54,27 +54,30 @@ class Consensus:
     spread: float = 0.0
 
     def weights_of(self, target: Target) -> Tensor:
-        """Gives the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
+        """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
         if target.label is None:
             return self.weight[-1:].expand(target.prediction.size(0), -1)
         return self.weight[target.label]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Gives everything as tensors, for a file."""
+        """Returns everything as tensors, for a section of a file."""
         facts = torch.tensor([REMOVALS.index(self.removal), self.explained, self.spread], dtype=torch.double)
-        return {"consensus/basis": self.basis, "consensus/weight": self.weight, "consensus/facts": facts}
+        return {"basis": self.basis, "weight": self.weight, "facts": facts}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], device: torch.device) -> Consensus:
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Consensus:
         """Reads what :meth:`tensors` gave."""
         try:
-            removal, explained, spread = tensors["consensus/facts"].tolist()
-            basis, weight = tensors["consensus/basis"].to(device), tensors["consensus/weight"].to(device)
-            return cls(basis, weight, REMOVALS[int(removal)], explained, spread)
+            removal, explained, spread = tensors["facts"].tolist()
+            return cls(tensors["basis"], tensors["weight"], REMOVALS[int(removal)], explained, spread)
         except (KeyError, ValueError, IndexError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
             ) from error
+
+    def to(self, device: torch.device | str) -> Consensus:
+        """Moves the weights to ``device``."""
+        return replace(self, basis=self.basis.to(device), weight=self.weight.to(device))
 
 
 def learn_consensus(
@@ -209,21 +212,24 @@ class ConsensusReward(Reward):
         super().__init__(predictor, instances, **{**settings, "removal": consensus.removal})
         evidence = Evidence.of(instances, raw, consensus.basis)
         weight = consensus.weights_of(self.target)
+        self.consensus = consensus
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
 
-    def values(self) -> Tensor:
-        """Gives what speaks for each node, itself and its edges on average, in units of the log-reward, ``[n, 2]``."""
+    def node_values(self) -> Tensor:
+        """Returns what speaks for each node, itself and its edges on average, in units of log-reward, ``[n, 2]``."""
         instances = self.instances
         edges = segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
         edges = edges / instances.degree.clamp(min=1)
         return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
 
-    def bound_spread(self, usual: float) -> None:
-        """Puts a bound below the spread of each instance, a share of the ``usual`` one.
+    def settle_spread(self) -> None:
+        """Puts a bound below the spread of each instance: a share of the usual one, of the instances fitted on.
 
         A few random subgraphs may miss the one node that matters. What is left then would make its reward enormous.
         """
-        self.spread = self.spread.clamp(min=_LEAST_SPREAD * usual)
+        if not self.consensus.spread:
+            self.consensus = replace(self.consensus, spread=float(self.spread.median()))
+        self.spread = self.spread.clamp(min=_LEAST_SPREAD * self.consensus.spread)
 
     def log_score(self, subgraphs: Subgraphs) -> Tensor:
         """See :class:`Reward`; nothing is cached, as looking it up would cost what computing it does."""

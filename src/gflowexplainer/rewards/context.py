@@ -72,7 +72,7 @@ class ContextReward(Reward):
         return contexts
 
     def _hash_contexts(self) -> Tensor:
-        """Gives the key of every context's node set, shape ``[M, I]``."""
+        """Returns the key of every context's node set, shape ``[M, I]``."""
         instances = self.instances
         keys = torch.where(self._contexts, instances.key, 0)
         total = segment_sum(keys.t(), instances.owner, len(instances)).t()
@@ -107,7 +107,7 @@ class ContextReward(Reward):
             missing = torch.nonzero(~found).flatten()
             new_keys, first, group = first_of_each(flat[missing])
             position = missing[first]
-            answers = self._ask(subgraphs, position // len(subgraphs), position % len(subgraphs))
+            answers = self._evaluate_unions(subgraphs, position // len(subgraphs), position % len(subgraphs))
             self._held.add(new_keys, answers)
             held = held.to(answers)
             held[missing] = answers[group]
@@ -116,7 +116,7 @@ class ContextReward(Reward):
             return held.mean(dim=0).clamp(min=TINY).log()
         return self.target.log_odds(held).mean(dim=0)
 
-    def _ask(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
+    def _evaluate_unions(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
         """Asks how well the union of subgraph ``row`` and ``context`` holds the target, both ``[Q]``."""
         instance = subgraphs.instance[row]
         cost = self.predictor.cost(self.instances)[instance]
@@ -130,5 +130,5 @@ class ContextReward(Reward):
             shift = (pointers(counts)[:-1] - self.instances.ptr[part])[:, None]
             kept[(members + shift)[members >= 0]] = True
             prediction = self.predictor.predict(self.instances, part, kept, self.removal)
-            parts.append(self.target.log_hold(prediction, part).exp())
+            parts.append(self.target.log_preservation(prediction, part).exp())
         return torch.cat(parts)

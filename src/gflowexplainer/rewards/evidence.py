@@ -10,6 +10,8 @@ from torch import Tensor
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
+from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.rewards.occlusion import losses
 
 MAX_KINDS = 16
 """Columns of node evidence that are kept; of more, this many principal components are."""
@@ -69,7 +71,7 @@ class Evidence:
         return torch.cat([nodes, subgraphs.size[:, None].to(nodes), edges], dim=1)
 
     def _pairs(self, one: Tensor, other: Tensor) -> Tensor:
-        """Gives the kinds of edges between nodes, both ``[Q]``, shape ``[Q, D (D + 1) / 2]``, or ``[Q, 0]``."""
+        """Returns the kinds of edges between nodes, both ``[Q]``, shape ``[Q, D (D + 1) / 2]``, or ``[Q, 0]``."""
         if self._by_pair:
             return pair_products(self.kind[one], self.kind[other])
         return self.kind.new_zeros(one.numel(), 0)
@@ -97,7 +99,7 @@ class Evidence:
 
 
 def pair_products(one: Tensor, other: Tensor) -> Tensor:
-    """Gives the symmetric products of two rows of kinds, both ``[Q, D]``, shape ``[Q, D (D + 1) / 2]``."""
+    """Returns the symmetric products of two rows of kinds, both ``[Q, D]``, shape ``[Q, D (D + 1) / 2]``."""
     first, second = torch.triu_indices(one.size(1), one.size(1), device=one.device)
     return one[:, first] * other[:, second] + one[:, second] * other[:, first]
 
@@ -122,3 +124,21 @@ def basis_of(raw: Tensor) -> Tensor:
     # Along directions in which these nodes do not differ, other nodes would be blown up.
     tells = spread > _NO_SPREAD * spread[0]
     return basis[:, tells] / spread[tells]
+
+
+def raw_evidence(inputs: TaskInputs) -> Tensor:
+    """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
+
+    At node level it is what the model predicts there. At graph level it is the node's features if they are few, and
+    else what the model loses without it, for which it is evaluated.
+    """
+    instances = inputs.instances
+    if instances.level == "graph":
+        few = instances.x.size(1) <= MAX_KINDS
+        return instances.x if few else losses(inputs.predictor, instances, inputs.target)
+    if inputs.node_prediction is None:
+        raise ConfigError(
+            "The consensus reward needs what the model predicts at every node. Pass 'node_prediction' or use "
+            "reward='context'."
+        )
+    return inputs.node_prediction

@@ -1,67 +1,73 @@
-"""Makes the reward that settings describe."""
+"""Makes the reward that settings describe, ready to be used: learned from the instances and calibrated on them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
+from gflowexplainer.choices import Removal, RewardType
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.target import Target
+from gflowexplainer.model.task import TaskInputs
 from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.calibration import calibrate, find_consensus
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
-from gflowexplainer.rewards.evidence import MAX_KINDS
-from gflowexplainer.rewards.occlusion import losses
+from gflowexplainer.rewards.evidence import raw_evidence
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
-
-if TYPE_CHECKING:
-    from gflowexplainer.settings import Settings
+from gflowexplainer.settings import Settings
 
 
-def build_reward(
-    settings: Settings,
-    predictor: Predictor,
-    instances: Instances,
-    *,
-    embedding: Tensor | None = None,
-    raw: Tensor | None = None,
-    target: Target | None = None,
-    consensus: Consensus | None = None,
-) -> Reward:
-    """Makes the reward that ``settings`` describe, for these instances.
+def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus | None = None) -> Reward:
+    """Makes the reward that ``settings`` describe for some instances, and calibrates it on them.
 
     Args:
         settings: All settings.
-        predictor: The explained model.
-        instances: The instances.
-        embedding: The model's embeddings at their nodes, shape ``[n, H]``; the regularised reward needs them.
-        raw: The :func:`raw_evidence` of their nodes, shape ``[n, R]``, for the consensus reward.
-        target: What is held; asked from the model if not given.
-        consensus: What :func:`learn_consensus` found, for the consensus reward.
+        inputs: The instances, with what the model says of them.
+        consensus: What preserves predictions in general, where it was learned before; otherwise it is learned from
+            these instances. Only the consensus reward uses it.
     """
+    raw = None
+    if settings.reward == RewardType.consensus:
+        raw = raw_evidence(inputs)
+        consensus = find_consensus(settings, inputs, raw) if consensus is None else consensus
+    reward = build_reward(settings, inputs, raw=raw, consensus=consensus)
+    calibrate(reward, settings)
+    return reward
+
+
+def build_reward(
+    settings: Settings, inputs: TaskInputs, *, raw: Tensor | None = None, consensus: Consensus | None = None
+) -> Reward:
+    """Makes the reward that ``settings`` describe; nothing is learned or calibrated.
+
+    Args:
+        settings: All settings.
+        inputs: The instances, with what the model says of them.
+        raw: The :func:`~gflowexplainer.rewards.evidence.raw_evidence` of their nodes, for the consensus reward.
+        consensus: What preserves predictions in general, for the consensus reward.
+    """
+    predictor, instances = inputs.predictor, inputs.instances
     shared: dict[str, Any] = {
-        "target": target,
+        "target": inputs.target,
         "beta": settings.beta,
         "relative": settings.relative_beta,
         "min_nodes": settings.min_nodes,
-        "removal": "induced" if settings.removal == "auto" else settings.removal,
+        "removal": Removal.induced if settings.removal == Removal.auto else settings.removal,
     }
-    if settings.reward == "consensus":
+    if settings.reward == RewardType.consensus:
         if consensus is None or raw is None:
             raise ConfigError(
                 "The consensus reward has to be learned first. Pass 'consensus', from learn_consensus, and the 'raw' "
                 "evidence."
             )
         return ConsensusReward(predictor, instances, consensus=consensus, raw=raw, **shared)
-    if settings.reward == "prediction":
+    if settings.reward == RewardType.prediction:
         return PredictionReward(predictor, instances, **shared)
-    if settings.reward == "regularized":
-        if embedding is None:
+    if settings.reward == RewardType.regularized:
+        if inputs.embedding is None:
             raise ConfigError("The regularised reward needs the explained model's embeddings. Pass 'embedding'.")
-        return RegularizedReward(predictor, instances, embedding=embedding, **shared)
+        return RegularizedReward(predictor, instances, embedding=inputs.embedding, **shared)
     return ContextReward(
         predictor,
         instances,
@@ -70,24 +76,3 @@ def build_reward(
         seed=settings.seed,
         **shared,
     )
-
-
-def raw_evidence(predictor: Predictor, instances: Instances, target: Target, evidence: Tensor | None) -> Tensor:
-    """Gives what the consensus tells nodes apart by, shape ``[n, R]``.
-
-    At node level it is what the model predicts there. At graph level it is the node's features if they are few, and
-    else what the model loses without it, for which it is asked.
-
-    Args:
-        predictor: The explained model.
-        instances: The instances.
-        target: What is held.
-        evidence: What the model predicts at the nodes, shape ``[n, C]``; needed at node level.
-    """
-    if instances.level == "graph":
-        return instances.x if instances.x.size(1) <= MAX_KINDS else losses(predictor, instances, target)
-    if evidence is None:
-        raise ConfigError(
-            "The consensus reward needs what the model predicts at every node. Pass 'evidence' or reward='context'."
-        )
-    return evidence

@@ -16,7 +16,7 @@ MOST = 1000
 
 @torch.no_grad()
 def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
-    """Gives how much the log-odds of the target fall where each node is gone, shape ``[n, 1]``.
+    """Returns how much the log-odds of the target fall where each node is gone, shape ``[n, 1]``.
 
     In an instance of more than :data:`MOST` nodes, some that stand beside each other in the list go together.
 
@@ -31,7 +31,7 @@ def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor
     # The question in which a node is missing.
     missing = pointers(questions)[owner] + place * questions[owner] // counts[owner]
     instance, answers = segment_ids(questions), []
-    with predictor.borrow():
+    with predictor.evaluating():
         for part in predictor.chunks(predictor.cost(instances)[instance]):
             asked = instance[part]
             question, node = ranges(instances.ptr[asked], counts[asked])
@@ -43,4 +43,4 @@ def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor
 
 
 def _strength(target: Target, prediction: Tensor, instance: Tensor) -> Tensor:
-    return target.log_odds(target.log_hold(prediction, instance).exp())
+    return target.log_odds(target.log_preservation(prediction, instance).exp())

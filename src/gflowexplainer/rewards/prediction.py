@@ -39,7 +39,7 @@ class PredictionReward(Reward):
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
         alone = self.predict(subgraphs)
         if self.target.label is None or self.expectation == "label":
-            return self.target.log_hold(alone, subgraphs.instance)
+            return self.target.log_preservation(alone, subgraphs.instance)
         whole = self.target.prediction[subgraphs.instance]
         weight, answer = (whole, alone) if self.expectation == "whole" else (alone, whole)
         return (weight * answer.clamp(min=TINY).log()).sum(dim=1)

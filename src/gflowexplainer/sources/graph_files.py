@@ -28,7 +28,7 @@ from torch_geometric.data import Data
 
 from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError
 from gflowexplainer.graphs.arguments import rows_of
-from gflowexplainer.graphs.index import check_edges
+from gflowexplainer.graphs.checks import check_edges
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.storage.files import write_bytes
 

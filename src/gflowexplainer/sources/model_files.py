@@ -170,7 +170,7 @@ def fill_weights(model: nn.Module, path: str | Path) -> nn.Module:
 
 
 def _shape(tensor: Any) -> tuple[int, ...] | None:
-    """Gives the shape; ``None`` where it is only known once weights are there (lazy layers)."""
+    """Returns the shape; ``None`` where it is only known once weights are there (lazy layers)."""
     return None if nn.parameter.is_lazy(tensor) else tuple(tensor.shape)
 
 

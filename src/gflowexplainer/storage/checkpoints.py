@@ -15,13 +15,24 @@ from torch import Tensor
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.storage.files import write_bytes
 
-FORMAT = "gflowexplainer-checkpoint-1"
+FORMAT = "gflowexplainer-checkpoint-2"
+Sections = dict[str, dict[str, Tensor]]
+"""Tensors by section and name."""
 
 
-def write_checkpoint(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-    """Stores tensors and JSON-able values in one file; an older checkpoint stays until the new one is whole."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"format": FORMAT, "meta": json.dumps(meta), "checksum": checksum(tensors)}
+def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> None:
+    """Stores tensors in named sections and JSON-able values in one file; an older one stays until the new one is whole.
+
+    Args:
+        path: The file.
+        sections: Tensors by section and name; names of sections hold no slash.
+        meta: What else is stored, as JSON.
+    """
+    tensors = {
+        f"{label}/{name}": _storable(tensor) for label, part in sections.items() for name, tensor in part.items()
+    }
+    text = json.dumps(meta)
+    header = {"format": FORMAT, "meta": text, "checksum": checksum(tensors, text)}
     content = save(tensors, metadata=header)
     try:
         write_bytes(path, content)
@@ -32,8 +43,8 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any
         ) from error
 
 
-def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Reads what :func:`write_checkpoint` stored."""
+def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[Sections, dict[str, Any]]:
+    """Reads what :func:`write_checkpoint` stored; a section that was stored empty is not among them."""
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint '{path}'.")
     try:
@@ -41,22 +52,30 @@ def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[dic
             header = file.metadata() or {}
             if header.get("format") != FORMAT:
                 raise CheckpointError(
-                    f"'{path}' is a safetensors file, but no checkpoint of GFlowExplainer "
+                    f"'{path}' is a safetensors file, but no checkpoint of this version of GFlowExplainer "
                     f"(its format is {header.get('format')!r}, expected {FORMAT!r})."
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if checksum(tensors) != header["checksum"]:
+        if checksum(tensors, header["meta"]) != header["checksum"]:
             raise ValueError("its contents do not have the checksum they were written with")
-        return tensors, json.loads(header["meta"])
+        sections: Sections = {}
+        for name, tensor in tensors.items():
+            label, _, rest = name.partition("/")
+            sections.setdefault(label, {})[rest] = tensor
+        return sections, json.loads(header["meta"])
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise CheckpointError(
             f"The checkpoint '{path}' is damaged and cannot be read ({error}). Delete it and train again."
         ) from error
 
 
-def checksum(tensors: dict[str, Tensor]) -> str:
-    """Adds up the contents of tensors, whatever their order, to tell whether a bit has changed."""
-    total = 0
+def _storable(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous()
+
+
+def checksum(tensors: dict[str, Tensor], text: str = "") -> str:
+    """Adds up names and contents of tensors, whatever their order, and a text, to tell whether a bit has changed."""
+    total = zlib.crc32(text.encode())
     for name, tensor in sorted(tensors.items()):
         content = tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
         total = zlib.crc32(content, zlib.crc32(name.encode(), total))

@@ -13,7 +13,7 @@ from gflowexplainer.storage.files import dumps
 
 
 def model_fingerprint(model: nn.Module) -> str:
-    """Gives a short name of a model's architecture and weights, to tell whether a checkpoint belongs to it."""
+    """Returns a short name of a model's architecture and weights, to tell whether a checkpoint belongs to it."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
@@ -22,5 +22,5 @@ def model_fingerprint(model: nn.Module) -> str:
 
 
 def settings_fingerprint(settings: Mapping[str, Any]) -> str:
-    """Gives settings a short name that changes with any of them."""
+    """Returns a short name of settings that changes with any of them."""
     return hashlib.sha256(dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, optim
 
 from gflowexplainer.errors import CheckpointError
+from gflowexplainer.flow.replay import Replay
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.storage.identity import model_fingerprint
 
-if TYPE_CHECKING:
-    from gflowexplainer.training.trainer import Trainer
 
-
-def save_training(trainer: Trainer, path: Path) -> None:
+def save_training(path: Path, sampler: FlowSampler, optimizer: optim.Optimizer, replay: Replay, iteration: int) -> None:
     """Writes weights, optimizer, memories and the number of updates that a training has come to."""
-    tensors = {f"network/{name}": value for name, value in trainer.network.state_dict().items()}
-    for number, state in trainer.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer/{number}/{name}": value for name, value in state.items()}
-    tensors |= {f"replay/{name}": value for name, value in trainer.replay.tensors().items()}
-    tensors |= {f"reward/{name}": value for name, value in trainer.reward.tensors().items()}
-    write_checkpoint(path, tensors, _identity(trainer) | {"iteration": trainer.iteration})
+    moments = {
+        f"{number}/{name}": value
+        for number, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+    sections = {
+        "network": sampler.network.state_dict(),
+        "optimizer": moments,
+        "replay": replay.tensors(),
+        "reward": sampler.reward.tensors(),
+    }
+    write_checkpoint(path, sections, _identity(sampler) | {"iteration": iteration})
 
 
-def load_training(trainer: Trainer, path: Path) -> None:
-    """Puts a training into the state that :func:`save_training` stored; another model, data or settings are refused."""
-    tensors, meta = read_checkpoint(path, trainer.instances.device)
-    for name, mine in _identity(trainer).items():
+def load_training(path: Path, sampler: FlowSampler, optimizer: optim.Optimizer, replay: Replay) -> int:
+    """Puts a training into the state that :func:`save_training` stored; another model, data or settings are refused.
+
+    Returns:
+        The number of updates that it had come to.
+    """
+    sections, meta = read_checkpoint(path, sampler.instances.device)
+    for name, mine in _identity(sampler).items():
         if meta.get(name) != mine:
             raise CheckpointError(_mismatch(path, name, meta.get(name), mine))
-    groups: dict[str, dict[str, Tensor]] = {}
-    for name, value in tensors.items():
-        label, _, rest = name.partition("/")
-        groups.setdefault(label, {})[rest] = value
     try:
-        trainer.network.load_state_dict(groups["network"])
-        _load_optimizer(trainer.optimizer, groups.get("optimizer", {}))
-        trainer.replay.load_tensors(groups.get("replay", {}))
-        trainer.reward.load_tensors(groups["reward"])
-        trainer.iteration = int(meta["iteration"])
+        sampler.network.load_state_dict(sections["network"])
+        _load_optimizer(optimizer, sections.get("optimizer", {}))
+        replay.load_tensors(sections.get("replay", {}))
+        sampler.reward.load_tensors(sections["reward"])
+        return int(meta["iteration"])
     except (KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"The checkpoint '{path}' does not fit this training: {error}") from error
 
@@ -54,12 +59,12 @@ def _load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> N
     optimizer.load_state_dict(state)
 
 
-def _identity(trainer: Trainer) -> dict[str, Any]:
+def _identity(sampler: FlowSampler) -> dict[str, Any]:
     """Names what a checkpoint must agree on."""
     return {
-        "model": model_fingerprint(trainer.predictor.model),
-        "instances": int(trainer.instances.key.sum() + trainer.instances.edge_id.sum()),
-        "settings": trainer.settings.to_dict(),
+        "model": model_fingerprint(sampler.predictor.model),
+        "instances": int(sampler.instances.key.sum() + sampler.instances.edge_id.sum()),
+        "settings": sampler.settings.to_dict(),
     }
 
 

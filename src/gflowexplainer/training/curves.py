@@ -8,11 +8,11 @@ from pathlib import Path
 
 from gflowexplainer.storage.files import write_bytes
 
-Record = dict[str, float | int]
+UpdateRecord = dict[str, float | int]
 METRICS = "metrics.jsonl"
 
 
-def append_lines(path: Path, records: list[Record]) -> None:
+def append_lines(path: Path, records: list[UpdateRecord]) -> None:
     """Adds the records of further updates."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from gflowexplainer.errors import ClusterError, ConfigError
-from gflowexplainer.flow.sampling import Rollouts
+from gflowexplainer.flow.objectives import Loss
 from gflowexplainer.storage.files import write_bytes
 
 WAIT = timedelta(minutes=10)
@@ -73,23 +73,17 @@ class Ranks:
                 distributed.all_reduce(values)
         return values
 
-    def weigh(self, *parts: tuple[Tensor, Tensor]) -> tuple[list[Tensor], list[float]]:
-        """Weighs means so that, added up over all processes, they make the mean over everything.
-
-        Args:
-            *parts: Means over what this process has, and the number of terms of each, all scalars.
+    def mean(self, *losses: Loss) -> tuple[list[Tensor], list[float]]:
+        """Divides each loss by the number of its terms in all processes.
 
         Returns:
-            The weighed means, through which gradients flow, and the means over everything.
+            This process's parts of the means, through which gradients flow, and the means over everything.
         """
-        if self.size == 1:
-            return [mean for mean, _ in parts], torch.stack([mean.detach().double() for mean, _ in parts]).tolist()
-        means = torch.stack([mean.detach().double() for mean, _ in parts])
-        counts = torch.stack([count.double() for _, count in parts])
-        terms, sums = self.add(torch.stack([counts, counts * means]))
+        own = torch.stack([torch.stack([loss.total.detach().double(), loss.terms.double()]) for loss in losses])
+        total, terms = self.add(own).unbind(dim=1)
         terms = terms.clamp(min=1)
-        shares = (counts / terms).to(parts[0][0].dtype)
-        return [mean * share for (mean, _), share in zip(parts, shares, strict=True)], (sums / terms).tolist()
+        parts = [loss.total / number.to(loss.total.dtype) for loss, number in zip(losses, terms, strict=True)]
+        return parts, (total / terms).tolist()
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Adds gradients up; a parameter that no process has a gradient of stays without."""
@@ -122,7 +116,7 @@ class Ranks:
         return torch.cat([part[:count] for part, count in zip(every, lengths, strict=True)])
 
     def copy(self, module: nn.Module) -> None:
-        """Gives all processes the first one's weights, bit by bit, should machines round differently."""
+        """Copies the first process's weights to all, bit by bit, should machines round differently."""
         if self.size > 1:
             with self._others():
                 for value in module.state_dict().values():
@@ -130,7 +124,7 @@ class Ranks:
 
     @contextmanager
     def file(self, path: Path) -> Iterator[Path | None]:
-        """Gives all processes a file that the first one sees, also without a common disk; ``None`` if there is none."""
+        """Hands all processes a file that the first one sees, also without a common disk; ``None`` if there is none."""
         if self.size == 1:
             yield path if path.exists() else None
             return
@@ -158,18 +152,6 @@ class Ranks:
                 f"reached ({str(error).strip().splitlines()[0][:200]}). What it said is above; the last checkpoint is "
                 "whole, and the same call goes on from it."
             ) from error
-
-
-def num_terms(objective: str, rollouts: Rollouts) -> Tensor:
-    """Counts what an objective takes the mean over, as a scalar, so that means of parts make the mean of the whole."""
-    stops = rollouts.states.size[rollouts.state] > 0
-    if objective == "flow_matching":
-        return torch.tensor(stops.numel(), device=stops.device)
-    if objective == "raw_flow_matching":
-        return torch.tensor(rollouts.last.numel(), device=stops.device)
-    if objective == "detailed_balance":
-        return (stops & (rollouts.successor >= 0)).sum()
-    return stops.sum()
 
 
 def launch(*, device: str = "cpu", devices: int = 1, nodes: int = 1) -> Any:

@@ -14,7 +14,7 @@ def interrupts_wait() -> Iterator[None]:
     """Holds an interrupt (``SIGINT``) back until the block is done; a second one comes through at once.
 
     Only the main thread gets signals, so in any other nothing is changed, nor where the program has no handler of its
-    own to hold back. The handler that was there before is there again afterwards, also when an exception flies.
+    own to hold back. The handler that was there before is there again afterwards, also if an exception is raised.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

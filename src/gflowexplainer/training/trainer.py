@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,111 +15,64 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow import objectives
 from gflowexplainer.flow.locator import locator_loss
-from gflowexplainer.flow.measure import log_steps
-from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
-from gflowexplainer.flow.policy import log_outflow
+from gflowexplainer.flow.network import FlowNetwork
+from gflowexplainer.flow.objectives import Loss
 from gflowexplainer.flow.replay import Replay
 from gflowexplainer.flow.sampling import Rollouts, grow_inside, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.target import Target
 from gflowexplainer.ops.hashed_random import uniform
-from gflowexplainer.rewards.calibration import calibrate, find_consensus
-from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
-from gflowexplainer.rewards.factory import build_reward, raw_evidence
+from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.base import Reward
+from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.training.checkpoint import load_training, save_training
-from gflowexplainer.training.curves import METRICS, Record, append_lines, cut_lines
-from gflowexplainer.training.distributed import Fabric, Ranks, num_terms
+from gflowexplainer.training.curves import METRICS, UpdateRecord, append_lines, cut_lines
+from gflowexplainer.training.distributed import Fabric, Ranks
 from gflowexplainer.training.interrupts import interrupts_wait
 
-Callback = Callable[["Trainer", Record], None]
+Callback = Callable[["Trainer", UpdateRecord], None]
 CHECKPOINT = "checkpoint.safetensors"
-# Names of independent random streams; those of trials are others.
-_TRAINING, _SHUFFLING, _LOCATING, _REPLAYING = 0, 1, 2, 4
 
 
 class Trainer:
-    """Trains a flow network on instances of one model.
+    """Trains a sampler on its instances.
 
     Args:
-        predictor: The explained model.
-        instances: What to train on.
-        settings: All settings.
-        embedding: The explained model's embeddings at the nodes of the instances, shape ``[n, H]``. Needed where
-            the settings let the policy, the locator or the reward see them.
-        evidence: What the model predicts at the nodes of the instances, shape ``[n, C]``; the consensus reward needs it
-            at node level.
-        target: What is to be held; the model's own prediction if not given.
-        weights: What :meth:`weights` gave after an earlier training, to begin with and to see these instances by.
-        consensus: What holds predictions in general, if it was learned elsewhere.
+        sampler: What is trained.
         fabric: A Fabric that was launched, where several processes train together; each makes a trainer alike.
     """
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        instances: Instances,
-        settings: Settings,
-        *,
-        embedding: Tensor | None = None,
-        evidence: Tensor | None = None,
-        target: Target | None = None,
-        weights: Mapping[str, Tensor] | None = None,
-        consensus: Consensus | None = None,
-        fabric: Fabric | None = None,
-    ) -> None:
-        self.predictor, self.settings, self.ranks = predictor, settings, Ranks(fabric)
-        target = Target.of(predictor, instances) if target is None else target
-        raw = None
-        if settings.reward == "consensus":
-            raw = raw_evidence(predictor, instances, target, evidence)
-            if weights is not None:
-                consensus = Consensus.from_tensors(weights, instances.device)
-            elif consensus is None:
-                consensus = find_consensus(predictor, instances, settings, raw, target)
-        self.reward = build_reward(
-            settings,
-            predictor,
-            instances,
-            embedding=embedding,
-            raw=raw,
-            target=target,
-            consensus=consensus,
-        )
-        calibrate(self.reward, instances, settings)
-        values = None
-        if isinstance(self.reward, ConsensusReward) and consensus is not None:
-            if weights is None:
-                consensus = replace(consensus, spread=float(self.reward.spread.median()))
-            self.reward.bound_spread(consensus.spread)
-            values = self.reward.values()
-        self.consensus = consensus
-        self.inputs = NetworkInputs.of(instances, embedding, settings, predictor.num_hops, values)
-        own = None
-        if weights is not None:
-            own = {name: value for name, value in weights.items() if not name.startswith("consensus/")}
-        self.network = FlowNetwork(settings, self.inputs, own)
-        self.ranks.copy(self.network)
-        self.reward.exchange(self.ranks)
+    def __init__(self, sampler: FlowSampler, *, fabric: Fabric | None = None) -> None:
+        self.sampler, self.ranks = sampler, Ranks(fabric)
+        self.ranks.copy(sampler.network)
+        self._exchange_scores()
+        settings, instances = sampler.settings, sampler.instances
         self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
         self.iteration = 0
         # Set while weights and bookkeeping disagree; such a state is never stored.
         self._halfway = False
 
-    def weights(self) -> dict[str, Tensor]:
-        """Gives all that was learned: the network and, where there is one, the consensus."""
-        own = {name: value.detach().cpu() for name, value in self.network.state_dict().items()}
-        agreed = {} if self.consensus is None else self.consensus.tensors()
-        return own | {name: value.cpu() for name, value in agreed.items()}
+    @property
+    def settings(self) -> Settings:
+        """All settings."""
+        return self.sampler.settings
 
     @property
     def instances(self) -> Instances:
         """What is trained on."""
-        return self.inputs.instances
+        return self.sampler.instances
+
+    @property
+    def network(self) -> FlowNetwork:
+        """What learns."""
+        return self.sampler.network
+
+    @property
+    def reward(self) -> Reward:
+        """What it learns from."""
+        return self.sampler.reward
 
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
@@ -150,64 +102,20 @@ class Trainer:
         updates = self.settings.epochs * self.batches_per_epoch
         return min(updates, self.settings.max_updates) if self.settings.max_updates else updates
 
-    def log_rewards(self, rollouts: Rollouts) -> Tensor:
-        """Gives the log-reward of every state that rollouts visited, shape ``[U]``; 0 for the empty subgraph."""
-        states = rollouts.states
-        ends = torch.nonzero(states.size > 0).flatten()
-        value = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
-        return value.new_zeros(len(states)).index_copy_(0, ends, value)
-
-    def loss(self, rollouts: Rollouts, encoding: Any = None, log_reward: Tensor | None = None) -> Tensor:
-        """Evaluates the objective on all states that rollouts visited, with gradients.
-
-        Args:
-            rollouts: The rollouts.
-            encoding: What the policy made of their instances, with gradients, if it is known already.
-            log_reward: Their :meth:`log_rewards`, if they are known already.
-        """
-        policy, settings, states = self.network.policy, self.settings, rollouts.states
-        if encoding is None:
-            encoding = policy.encode(self.instances, self.inputs.features)
-        action, stop = policy.log_flows(encoding, states)
-        inflow = None
-        if settings.objective in ("flow_matching", "raw_flow_matching"):
-            parents = states.parents(settings.parents)
-            inflow = torch.logsumexp(policy.log_inflows(encoding, states, parents), dim=1)
-        reward = self.log_rewards(rollouts) if log_reward is None else log_reward
-        at, last = rollouts.state, rollouts.state[rollouts.last]
-        instance = states.instance[last]
-        start = states.members[last, 0] if states.rooted else None
-        flows = objectives.VisitedFlows(
-            out=log_outflow(states, action, stop)[at],
-            stop=stop[at],
-            taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop[at],
-            inflow=None if inflow is None else inflow[at],
-            log_reward=reward[at].to(stop.dtype),
-            can_stop=states.size[at] > 0,
-            measure=log_steps(rollouts, settings.measure, settings.parents),
-            successor=rollouts.successor,
-            rollout=rollouts.rollout,
-            depth=states.size[at] - int(states.rooted),
-            group=instance if start is None else start,
-        )
-        if self.network.partition is None:
-            return getattr(objectives, settings.objective)(flows)
-        return objectives.trajectory_balance(flows, self.network.log_partition(self.inputs, instance, start))
-
-    def step(self) -> Record:
+    def step(self) -> UpdateRecord:
         """Performs one update and tells how it went; several processes do so together, each with its instances."""
         began, batch = time.perf_counter(), self.ranks.mine(self._batch())
-        encoding = self.network.policy.encode(self.instances, self.inputs.features, batch)
+        encoding = self.sampler.encode(batch)
         grown = [self._grow(batch, encoding), self._regrow(batch)]
-        rewards = [None if rollouts is None else self.log_rewards(rollouts) for rollouts in grown]
+        rewards = [None if rollouts is None else self.sampler.log_rewards(rollouts) for rollouts in grown]
         ends, score = self._ends(grown[0])
-        record: Record = {"iteration": self.iteration}
+        record: UpdateRecord = {"iteration": self.iteration}
         for number in range(self.settings.descents):
             if number:
-                encoding = self.network.policy.encode(self.instances, self.inputs.features, batch)
-            parts = [self._mean_loss(*each, encoding) for each in zip(grown, rewards, strict=True)]
-            parts += [_mean(score), _mean(ends.size.to(score))]
-            (fresh, again, *_), values = self.ranks.weigh(*parts)
+                encoding = self.sampler.encode(batch)
+            losses = [self._loss(*each, encoding) for each in zip(grown, rewards, strict=True)]
+            losses += [_sum(score), _sum(ends.size.to(score))]
+            (fresh, again, *_), values = self.ranks.mean(*losses)
             loss = values[0] + values[1]
             if not math.isfinite(loss):
                 raise ConfigError(
@@ -217,7 +125,7 @@ class Trainer:
             self._find_gradients(fresh + again)
             self._halfway = True
             self._descend()
-        self.reward.exchange(self.ranks)
+        self._exchange_scores()
         self.replay.add(ends, score)
         self.iteration += 1
         if self.network.locator is not None and self.iteration % self.batches_per_epoch == 0:
@@ -226,32 +134,36 @@ class Trainer:
         record["seconds"] = time.perf_counter() - began
         return record
 
+    def _exchange_scores(self) -> None:
+        """Tells the other processes what this one has computed of the reward."""
+        if self.ranks.size > 1:
+            self.reward.exchange(self.ranks.rows)
+
     def _grow(self, batch: Tensor, encoding: Any) -> Rollouts | None:
         """Samples from the instances of ``batch``; ``None`` if a process has none."""
         if not batch.numel():
             return None
         several = batch.repeat_interleave(self.settings.rollouts)
-        return self.network.sample(self.inputs, several, _TRAINING, self.iteration, explore=True, encoding=encoding)
+        return self.sampler.sample(several, Stream.training, self.iteration, explore=True, encoding=encoding)
 
     def _regrow(self, batch: Tensor) -> Rollouts | None:
         """Builds remembered subgraphs of the instances again, in another order."""
-        stream = (self.settings.seed, _REPLAYING, self.iteration)
+        stream = (self.settings.seed, Stream.replaying, self.iteration)
         again = self.replay.draw(batch, *stream)
         if not len(again):
             return None
         keys = rollout_keys(self.instances, again.instance, *stream)
-        start = self.network.starts(self.inputs, again.instance)
+        start = self.sampler.starts(again.instance)
         return roll_out(self.instances, again.instance, start, self.settings.max_nodes, grow_inside(again), keys)
 
-    def _mean_loss(self, rollouts: Rollouts | None, log_reward: Tensor | None, encoding: Any) -> tuple[Tensor, Tensor]:
-        """Gives the loss, which is a mean, and over how many terms."""
+    def _loss(self, rollouts: Rollouts | None, log_reward: Tensor | None, encoding: Any) -> Loss:
+        """Evaluates the objective; without rollouts it is a sum of no terms."""
         if rollouts is None:
-            nothing = torch.zeros((), device=self.instances.device)
-            return nothing, nothing
-        return self.loss(rollouts, encoding, log_reward), num_terms(self.settings.objective, rollouts)
+            return _sum(torch.zeros(0, device=self.instances.device))
+        return self.sampler.loss(rollouts, encoding, log_reward)
 
     def _ends(self, rollouts: Rollouts | None) -> tuple[Subgraphs, Tensor]:
-        """Gives what rollouts ended in, with log-scores; with a memory to fill, that of all processes' rollouts."""
+        """Returns what rollouts ended in, with log-scores; with a memory to fill, that of all processes' rollouts."""
         if rollouts is None:
             none = torch.zeros((0, self.settings.max_nodes), dtype=torch.long, device=self.instances.device)
             ends, score = Subgraphs(none[:, 0], none), self.reward.spread[:0]
@@ -284,30 +196,30 @@ class Trainer:
         """Takes the instances of this update from the epoch's own order."""
         epoch, number = divmod(self.iteration, self.batches_per_epoch)
         every = torch.arange(len(self.instances), device=self.instances.device)
-        order = torch.argsort(uniform(self.settings.seed, _SHUFFLING, epoch, every))
+        order = torch.argsort(uniform(self.settings.seed, Stream.shuffling, epoch, every))
         begin = number * self.settings.batch_size
         return order[begin : begin + self.settings.batch_size].sort().values
 
     def _train_locator(self) -> float:
         """Grows from every node of some graphs and teaches the locator which ones it paid at (Algorithm 2)."""
-        locator, embedding = self.network.locator, self.inputs.embedding
+        locator, embedding = self.network.locator, self.sampler.network_inputs.embedding
         assert locator is not None
         assert embedding is not None
         settings, instances = self.settings, self.instances
         every = torch.arange(len(instances), device=instances.device)
-        draw = uniform(settings.seed, _LOCATING, self.iteration, every)
+        draw = uniform(settings.seed, Stream.locating, self.iteration, every)
         count = max(1, round(settings.locator_share * len(instances)))
         picked = self.ranks.mine(torch.argsort(draw)[:count])
         loss = torch.zeros((), device=instances.device)
         if picked.numel():
             node = torch.nonzero(torch.isin(instances.owner, picked)).flatten()
             graph = instances.owner[node]
-            grown = self.network.sample(self.inputs, graph, _LOCATING, self.iteration, start=node)
+            grown = self.sampler.sample(graph, Stream.locating, self.iteration, start=node)
             score = self.reward.log_score(grown.subgraphs)
             loss = locator_loss(locator(instances, embedding)[node], score, graph, len(instances))
-        (share,), (value,) = self.ranks.weigh((loss, torch.tensor(picked.numel(), device=loss.device)))
+        (share,), (value,) = self.ranks.mean(Loss.of(loss * picked.numel(), picked.numel()))
         self._find_gradients(share)
-        self.reward.exchange(self.ranks)
+        self._exchange_scores()
         self._descend()
         return value
 
@@ -341,7 +253,7 @@ class Trainer:
         goal = self.num_iterations
         if iterations is not None:
             goal = min(goal, self.iteration + iterations)
-        pending: list[Record] = []
+        pending: list[UpdateRecord] = []
         saved = time.monotonic()
         bar = tqdm(total=self.num_iterations, initial=self.iteration, disable=not progress, desc="flow", leave=False)
         try:
@@ -363,7 +275,7 @@ class Trainer:
                 self._store(path, pending)
         return self
 
-    def _store(self, folder: Path, pending: list[Record]) -> None:
+    def _store(self, folder: Path, pending: list[UpdateRecord]) -> None:
         """Writes the checkpoint, then the curves up to it; what is beyond it is forgotten on resume.
 
         An update that was broken off halfway leaves the last checkpoint as it is.
@@ -377,18 +289,18 @@ class Trainer:
 
     def save(self, path: Path | str) -> None:
         """Writes everything that is needed to go on, in one file."""
-        save_training(self, Path(path))
+        save_training(Path(path), self.sampler, self.optimizer, self.replay, self.iteration)
 
     def load(self, path: Path | str) -> None:
         """Takes up a training where :meth:`save` left it."""
-        load_training(self, Path(path))
+        self.iteration = load_training(Path(path), self.sampler, self.optimizer, self.replay)
         self._halfway = False
         cut_lines(Path(path).parent / METRICS, self.iteration)
 
 
-def _mean(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Gives the mean of values ``[N]``, 0 if there are none, and their number."""
-    return values.sum() / max(values.numel(), 1), torch.tensor(values.numel(), device=values.device)
+def _sum(values: Tensor) -> Loss:
+    """Adds values ``[N]`` up."""
+    return Loss.of(values.sum(), values.numel())
 
 
 @contextmanager

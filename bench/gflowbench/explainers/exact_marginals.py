@@ -17,8 +17,10 @@ from gflowexplainer.flow.sampling import grow_by, roll_out
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.exact_target import target_distribution
+from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
+from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
-from gflowexplainer.training.trainer import Trainer
 
 
 class Exact:
@@ -40,16 +42,16 @@ class Exact:
         bound = {} if max_nodes is None else {"max_nodes": max_nodes}
         self.settings = Settings.preset(preset, **bound, **changes)
         self.limit = limit
-        self._weights: dict[str, Tensor] | None = None
+        self._consensus: Consensus | None = None
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Learns what the reward shares between instances, if it shares anything."""
-        self._weights = untrained(subject, self.settings.change(seed=seed)).weights()
+        self._consensus = shared_part(prepare_reward(self.settings.change(seed=seed), subject))
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Enumerates one instance after the other."""
         instances, bound = subject.instances, self.settings.max_nodes
-        reward = untrained(subject, self.settings.change(seed=seed), self._weights).reward
+        reward = prepare_reward(self.settings.change(seed=seed), subject, self._consensus)
         start = start_of(instances)
         node = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
         neighbor = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=instances.device)
@@ -66,27 +68,13 @@ class Exact:
         return Scores(node, edge_values(instances, neighbor), order=connected_order(instances, node, bound))
 
 
-def untrained(subject: Subject, settings: Settings, weights: dict[str, Tensor] | None = None) -> Trainer:
-    """Prepares what would train a flow network: all that its reward learns from the instances, and no more.
-
-    Args:
-        subject: The instances.
-        settings: Settings of the flow network.
-        weights: What the reward learned on other instances.
-    """
-    return Trainer(
-        subject.predictor,
-        subject.instances,
-        settings,
-        embedding=subject.embedding,
-        evidence=subject.node_probabilities,
-        target=subject.target,
-        weights=weights,
-    )
+def shared_part(reward: Reward) -> Consensus | None:
+    """Returns what a reward has learned from the instances; ``None`` if it learns nothing."""
+    return reward.consensus if isinstance(reward, ConsensusReward) else None
 
 
 def start_of(instances: Instances) -> Tensor | None:
-    """Gives where subgraphs begin: at the explained nodes, shape ``[I]``, or anywhere in a graph (``None``)."""
+    """Returns where subgraphs begin: at the explained nodes, shape ``[I]``, or anywhere in a graph (``None``)."""
     return instances.center if instances.level == "node" else None
 
 

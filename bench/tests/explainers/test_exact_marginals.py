@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from gflowbench.explainers import create
-from gflowbench.explainers.exact import untrained
 from gflowexplainer.errors import EnumerationError
 from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
 
 SMALL = {"max_nodes": 4, "num_contexts": 4, "beta": 3.0}
@@ -16,7 +16,7 @@ SMALL = {"max_nodes": 4, "num_contexts": 4, "beta": 3.0}
 def by_hand(subject, number, settings):
     """Node and edge probabilities of one instance, from networkx and the reward of each subgraph alone."""
     instances = subject.instances
-    reward = untrained(subject, settings).reward
+    reward = prepare_reward(settings, subject)
     begin, end = instances.ptr[number : number + 2].tolist()
     graph = nx.Graph(instances.edge_index.t().tolist())
     graph.add_nodes_from(range(begin, end))

@@ -36,7 +36,7 @@ MODES = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class CommandInputs:
     """A model, graphs, and which of their predictions to explain.
 
     Attributes:
@@ -108,7 +108,7 @@ class Asked:
         return Case(name=self.name(place), explanation=explanation, truth=truth, **shown)
 
 
-def ask(
+def read_inputs(
     *,
     model: str | None,
     weights: Path | None,
@@ -128,7 +128,7 @@ def ask(
     device: str,
     progress: bool,
     fitted: Mapping[str, str] | None = None,
-) -> Asked:
+) -> CommandInputs:
     """Brings together what the options name; the arguments are the options.
 
     Args:
@@ -166,7 +166,9 @@ def ask(
     places = _places(wanted, everything, config["task_level"], graphs, protocol)
     moved = [graph.to(device) for graph in graphs]
     values = _target(target, places, moved, config)
-    return Asked(found.to(device), moved, places, config, values, named if data is None and smiles is None else None)
+    return CommandInputs(
+        found.to(device), moved, places, config, values, named if data is None and smiles is None else None
+    )
 
 
 def explainer_of(

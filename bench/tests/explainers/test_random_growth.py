@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from gflowbench.explainers.growth import breadth_first, grow, start_nodes
+from gflowbench.explainers.random_growth import breadth_first, grow, start_nodes
 from gflowexplainer.graphs.instances import Instances
 
 

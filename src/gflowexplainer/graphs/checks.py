@@ -1,0 +1,79 @@
+"""What is refused of a graph before anything is computed: features, edges and ids that cannot be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import InstanceError
+
+
+def check_features(x: Tensor, where: str = "the graph") -> int:
+    """Refuses features that are no ``[N, F]`` floats, without reading them; returns the number of nodes."""
+    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
+        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise InstanceError(f"The features of {where} must be a float tensor [num_nodes, width] (got {got}).")
+    if x.size(0) == 0:
+        raise InstanceError(f"There is nothing to explain: {where} has no nodes.")
+    return x.size(0)
+
+
+def check_finite(x: Tensor, nodes: Tensor | None = None, where: str = "the graph") -> None:
+    """Refuses features ``[n, F]`` that are no numbers; ``nodes`` ``[n]`` names the rows, if they are some of many."""
+    if not torch.isfinite(x).all():
+        row = int(torch.nonzero(~torch.isfinite(x).all(dim=1))[0])
+        row = row if nodes is None else int(nodes[row])
+        raise InstanceError(f"The features of {where} hold NaN or infinity, first at node {row}. Clean them first.")
+
+
+def check_shape(edge_index: Tensor, where: str = "the graph") -> None:
+    """Refuses an ``edge_index`` that is no ``[2, E]`` tensor of int64, without reading it."""
+    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
+        got = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise InstanceError(f"'edge_index' of {where} must be a tensor of shape [2, num_edges] (got {got}).")
+    if edge_index.dtype != torch.long:
+        raise InstanceError(f"'edge_index' of {where} must be int64 (got {edge_index.dtype}). Call .long() on it.")
+
+
+def check_edges(edge_index: Tensor, num_nodes: int, where: str = "the graph") -> None:
+    """Refuses an ``edge_index`` that is no ``[2, E]`` tensor of valid node ids."""
+    check_shape(edge_index, where)
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
+        worst = edge_index[(edge_index < 0) | (edge_index >= num_nodes)][0]
+        raise InstanceError(
+            f"'edge_index' names node {int(worst)}, but {where} has {num_nodes} nodes. "
+            f"Every id must lie in [0, {num_nodes})."
+        )
+
+
+def check_graph(x: Tensor, edge_index: Tensor, where: str) -> None:
+    """Refuses a graph whose features or edges cannot be meant; reads all of it."""
+    check_edges(edge_index, check_features(x, where), where)
+    check_finite(x, where=where)
+
+
+def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: torch.device) -> Tensor:
+    """Turns ids into a tensor ``[I]``, or says which one does not exist."""
+    try:
+        nodes = torch.as_tensor(index, device=device).reshape(-1)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InstanceError(f"'index' must hold node ids (got {index!r}).") from error
+    if nodes.dtype == torch.bool:
+        if nodes.numel() != num_nodes:
+            raise InstanceError(
+                f"'index' is a mask of {nodes.numel()} entries, but the graph has {num_nodes} nodes. Pass one a node."
+            )
+        nodes = torch.nonzero(nodes).flatten()
+    if nodes.numel() == 0:
+        raise InstanceError("'index' is empty. Pass at least one node id.")
+    if nodes.is_floating_point() or nodes.is_complex():
+        raise InstanceError(f"'index' must hold whole numbers (got {nodes.dtype}). Call .long() on it.")
+    nodes = nodes.long()
+    wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]
+    if wrong.numel():
+        raise InstanceError(
+            f"'index' names node {int(wrong[0])}, but the graph has {num_nodes} nodes. Pass ids in [0, {num_nodes})."
+        )
+    return nodes

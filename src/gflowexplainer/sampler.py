@@ -1,0 +1,162 @@
+"""The sampler: network, reward and inputs together. It is what the trainer trains, what is stored, what explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.choices import RewardType
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.flow import objectives
+from gflowexplainer.flow.measure import log_steps
+from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
+from gflowexplainer.flow.objectives import Loss
+from gflowexplainer.flow.policy import log_outflow
+from gflowexplainer.flow.sampling import Rollouts
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
+from gflowexplainer.rewards.factory import prepare_reward
+from gflowexplainer.settings import Settings
+from gflowexplainer.storage.checkpoints import Sections
+
+
+@dataclass(frozen=True)
+class SamplerState:
+    """All that a sampler has learned.
+
+    Attributes:
+        network: Weights of the flow network by name.
+        consensus: What preserves predictions in general; ``None`` where the reward learns nothing.
+    """
+
+    network: dict[str, Tensor]
+    consensus: Consensus | None = None
+
+    def sections(self) -> Sections:
+        """Returns the sections of a file."""
+        agreed = {} if self.consensus is None else {"consensus": self.consensus.tensors()}
+        return {"network": self.network} | agreed
+
+    @classmethod
+    def from_sections(cls, sections: Mapping[str, dict[str, Tensor]]) -> SamplerState:
+        """Reads what :meth:`sections` gave."""
+        if "network" not in sections:
+            raise CheckpointError("The file holds no flow network.")
+        agreed = sections.get("consensus")
+        return cls(sections["network"], None if agreed is None else Consensus.from_tensors(agreed))
+
+
+class FlowSampler:
+    """Samples connected subgraphs of some instances, in proportion to their reward once it is trained.
+
+    Args:
+        settings: All settings.
+        inputs: The instances, with what the model says of them.
+        state: What an earlier sampler learned, to see these instances by.
+        consensus: What preserves predictions in general, where it was learned elsewhere and the network was not.
+
+    Attributes:
+        reward: How well a subgraph of these instances preserves its prediction.
+        network: The flow network.
+        network_inputs: What the network sees of the instances.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        inputs: TaskInputs,
+        state: SamplerState | None = None,
+        *,
+        consensus: Consensus | None = None,
+    ) -> None:
+        self.settings, self.inputs = settings, inputs
+        if state is not None:
+            if state.consensus is None and settings.reward == RewardType.consensus:
+                raise CheckpointError("What was stored holds no consensus reward, or one of another version.")
+            consensus = state.consensus
+        if consensus is not None:
+            consensus = consensus.to(self.instances.device)
+        self.reward: Reward = prepare_reward(settings, inputs, consensus)
+        self.network_inputs = NetworkInputs.of(
+            self.instances, inputs.embedding, settings, self.predictor.num_hops, self.reward.node_values()
+        )
+        self.network = FlowNetwork(settings, self.network_inputs, None if state is None else state.network)
+
+    @property
+    def instances(self) -> Instances:
+        """What is sampled from."""
+        return self.inputs.instances
+
+    @property
+    def predictor(self) -> Predictor:
+        """The explained model."""
+        return self.inputs.predictor
+
+    def state(self) -> SamplerState:
+        """Returns all that was learned, on the CPU."""
+        network = {name: value.detach().cpu() for name, value in self.network.state_dict().items()}
+        agreed = self.reward.consensus.to("cpu") if isinstance(self.reward, ConsensusReward) else None
+        return SamplerState(network, agreed)
+
+    def sample(self, instance: Tensor, *stream: int, **how: Any) -> Rollouts:
+        """Grows one subgraph for each entry of ``instance`` ``[R]``; see :meth:`FlowNetwork.sample`."""
+        return self.network.sample(self.network_inputs, instance, *stream, **how)
+
+    def starts(self, instance: Tensor) -> Tensor | None:
+        """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
+        return self.network.starts(self.network_inputs, instance)
+
+    def encode(self, instance: Tensor | None = None) -> Any:
+        """Returns what the policy makes of the instances, or of ``instance`` ``[R]`` among them."""
+        return self.network.policy.encode(self.instances, self.network_inputs.features, instance)
+
+    def log_rewards(self, rollouts: Rollouts) -> Tensor:
+        """Returns the log-reward of every state that rollouts visited, shape ``[U]``; 0 for the empty subgraph."""
+        states = rollouts.states
+        ends = torch.nonzero(states.size > 0).flatten()
+        value = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
+        return value.new_zeros(len(states)).index_copy_(0, ends, value)
+
+    def loss(self, rollouts: Rollouts, encoding: Any = None, log_reward: Tensor | None = None) -> Loss:
+        """Evaluates the objective on all states that rollouts visited, with gradients.
+
+        Args:
+            rollouts: The rollouts.
+            encoding: What the policy made of their instances, with gradients, if it is known already.
+            log_reward: Their :meth:`log_rewards`, if they are known already.
+        """
+        policy, settings, states = self.network.policy, self.settings, rollouts.states
+        encoding = self.encode() if encoding is None else encoding
+        action, stop = policy.log_flows(encoding, states)
+        inflow = None
+        if settings.objective.needs_inflow:
+            parents = states.parents(settings.parents)
+            inflow = torch.logsumexp(policy.log_inflows(encoding, states, parents), dim=1)
+        reward = self.log_rewards(rollouts) if log_reward is None else log_reward
+        at, last = rollouts.state, rollouts.state[rollouts.last]
+        instance = states.instance[last]
+        start = states.members[last, 0] if states.rooted else None
+        flows = objectives.VisitedFlows(
+            out=log_outflow(states, action, stop)[at],
+            stop=stop[at],
+            taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop[at],
+            inflow=None if inflow is None else inflow[at],
+            log_reward=reward[at].to(stop.dtype),
+            can_stop=states.size[at] > 0,
+            measure=log_steps(rollouts, settings.measure, settings.parents),
+            successor=rollouts.successor,
+            rollout=rollouts.rollout,
+            depth=states.size[at] - int(states.rooted),
+            group=instance if start is None else start,
+        )
+        if settings.objective.learns_partition:
+            log_partition = self.network.log_partition(self.network_inputs, instance, start)
+            return objectives.trajectory_balance(flows, log_partition)
+        return getattr(objectives, settings.objective.value)(flows)
