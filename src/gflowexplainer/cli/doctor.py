@@ -7,7 +7,8 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from functools import partial
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 import typer
@@ -76,7 +77,7 @@ def findings() -> list[Finding]:
         ("GPU", _gpu),
         ("self-test", _self_test),
     ]
-    checks += [(entry.name, lambda entry=entry: entry.load()()) for entry in entry_points(group=GROUP)]
+    checks += [(entry.name, partial(_load_and_check, entry)) for entry in entry_points(group=GROUP)]
     found: list[Finding] = []
     for name, check in checks:
         try:
@@ -84,6 +85,10 @@ def findings() -> list[Finding]:
         except Exception as error:
             found.append(Finding(name, BROKEN, f"{type(error).__name__}: {' '.join(str(error).split())}"))
     return found
+
+
+def _load_and_check(entry: EntryPoint) -> list[Finding]:
+    return entry.load()()
 
 
 def _python() -> list[Finding]:
