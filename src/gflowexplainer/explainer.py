@@ -16,9 +16,10 @@ from tqdm.auto import tqdm
 from gflowexplainer.choices import Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import input_graph, without_batch
-from gflowexplainer.inference.explanations import explain_instances
+from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.predictor import Predictor
@@ -228,21 +229,22 @@ class GFlowExplainer(ExplainerAlgorithm):
         model_config: ModelConfig | Mapping[str, Any] | None = None,
         graph_index: GraphIndex | None = None,
         **kwargs: Any,
-    ) -> list[SubgraphExplanation]:
-        """Explains many predictions at once, in the order of ``index``.
+    ) -> ExplanationList:
+        """Explains many predictions at once; returns explanations in the order of ``index``.
 
-        Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that each instance is trained
-        on by itself.
+        What is shown of an explanation (subgraphs, predictions with and without them, masks) is computed when it is
+        looked at. Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that each instance is
+        trained on by itself.
         """
         config, task = self._task(model, data, index, target, model_config, graph_index, kwargs)
         return self._explain(task, config, progress=progress)
 
-    def _explain(self, task: NodeTask | GraphTask, config: ModelConfig, *, progress: bool) -> list[SubgraphExplanation]:
+    def _explain(self, task: NodeTask | GraphTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
         name, fitted = model_fingerprint(task.model), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
         at_once = 1 if fitted is None else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
-        explanations: list[SubgraphExplanation] = []
+        batches: list[SampledExplanations] = []
         reference = ReferenceNodes(task, self.settings)
         for begin in tqdm(
             range(0, len(task), at_once),
@@ -259,16 +261,16 @@ class GFlowExplainer(ExplainerAlgorithm):
                         Trainer(sampler).run(progress=False)
                     else:
                         sampler = self._fitted_sampler(inputs, fitted)
-                explanations += explain_instances(
+                found = explain_instances(
                     sampler,
                     num_samples=self.num_samples,
                     weighting=self.weighting,
                     certificate_limit=self.certificate_limit,
                     model_name=name,
+                    config=config,
                 )
-        for explanation in explanations:
-            explanation._model_config = config
-        return explanations
+                batches.append(found)
+        return ExplanationList(batches)
 
     def save(self, folder: str | Path) -> None:
         """Stores the fitted explainer in ``folder``: safetensors and JSON, no pickle. The model is not stored."""

@@ -13,7 +13,7 @@ from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
 from gflowexplainer.explanation.pictures import layout
-from gflowexplainer.explanation.ranked_subgraphs import Answer, RankedSubgraph
+from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
@@ -24,11 +24,11 @@ def by_hand():
     """A house of which {4, 0, 1} has probability 0.75 and {4, 0} 0.25; node 4 is explained."""
     graph = house()
     subgraphs = (
-        RankedSubgraph((4, 0, 1), 0.75, 0.9, (0.2, 0.8), (0.6, 0.4)),
-        RankedSubgraph((4, 0), 0.25, 0.5, (0.7, 0.3), (0.1, 0.9)),
+        RankedSubgraph.of((4, 0, 1), 0.75, 0.9, (0.2, 0.8), (0.6, 0.4)),
+        RankedSubgraph.of((4, 0), 0.25, 0.5, (0.7, 0.3), (0.1, 0.9)),
     )
     certificate = Certificate(0.1, 0.2, 0.05, 12)
-    answer = Answer(subgraphs, 4, "policy", 16, 12.5, PendingCertificate(lambda: certificate))
+    answer = SubgraphDistribution(lambda: subgraphs, 4, "policy", 16, 12.5, PendingCertificate(lambda: certificate))
     node = torch.tensor([1.0, 0.75, 0, 0, 1.0])
     source, target = graph.edge_index
     inside = (node[source] > 0) & (node[target] > 0)
@@ -197,7 +197,9 @@ def test_html_is_well_formed_and_escaped(by_hand, real):
         assert len(tree.findall("./table/tbody/tr")) == min(5, len(explanation.subgraphs))
         assert len(tree.findall("./svg/circle")) == explanation.num_nodes
         assert "<script" not in html
-    hostile = Answer(by_hand.subgraphs, 4, "<script>alert(1)</script>", 1, 1.0, PendingCertificate(Certificate))
+    hostile = SubgraphDistribution(
+        lambda: by_hand.subgraphs, 4, "<script>alert(1)</script>", 1, 1.0, PendingCertificate(Certificate)
+    )
     html = SubgraphExplanation.of(hostile, x=by_hand.x, edge_index=by_hand.edge_index)._repr_html_()
     assert "<script" not in html
     assert "&lt;script&gt;" in html

@@ -11,7 +11,7 @@ from torch_geometric.explain import ModelConfig
 
 from gflowexplainer import SubgraphExplanation
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-from gflowexplainer.explanation.ranked_subgraphs import Answer, RankedSubgraph
+from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
 from gflowexplainer.report import Case
 from gflowexplainer.testing import house
 
@@ -25,7 +25,7 @@ def explain_by_hand(
     """Makes an explanation whose subgraphs have the given probabilities; the masks follow from them."""
     regression = mode == "regression"
     only, without = ((1.5,), (-0.5,)) if regression else ((0.2, 0.8), (0.6, 0.4))
-    subgraphs = tuple(RankedSubgraph(nodes, p, 0.9 * p, only, without) for nodes, p in ranked)
+    subgraphs = tuple(RankedSubgraph.of(nodes, p, 0.9 * p, only, without) for nodes, p in ranked)
     members = torch.zeros(len(ranked), graph.num_nodes)
     for row, (nodes, _) in zip(members, ranked, strict=True):
         row[list(nodes)] = 1
@@ -41,7 +41,8 @@ def explain_by_hand(
     else:
         fields |= {"prediction": torch.tensor([[0.1, 0.9]]).log().repeat(rows, 1)}
         fields |= {"target": torch.ones(rows, dtype=torch.long)}
-    answer = Answer(subgraphs, node, "policy", 16, 12.5, PendingCertificate(lambda: Certificate(0.1, 0.2, 0.05, 12)))
+    pending = PendingCertificate(lambda: Certificate(0.1, 0.2, 0.05, 12))
+    answer = SubgraphDistribution(lambda: subgraphs, node, "policy", 16, 12.5, pending)
     explanation = SubgraphExplanation.of(answer, x=graph.x, edge_index=graph.edge_index, **fields)
     explanation._model_config = ModelConfig(mode, "graph" if node is None else "node", "raw")
     return explanation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -36,7 +36,7 @@ class GFlow:
         self._fitting = {"progress": False, **(fitting or {})}
         self._options = {"preset": preset, **({} if max_nodes is None else {"max_nodes": max_nodes}), **options}
         self.explainer = GFlowExplainer(**self._options)
-        self.explanations: list[SubgraphExplanation] = []
+        self.explanations: Sequence[SubgraphExplanation] = []
 
     @property
     def settings(self) -> Settings:
@@ -56,7 +56,7 @@ class GFlow:
         return scores_of(self.explanations, subject, self.explainer.settings.max_nodes)
 
 
-def scores_of(explanations: list[SubgraphExplanation], subject: Subject, max_nodes: int) -> Scores:
+def scores_of(explanations: Sequence[SubgraphExplanation], subject: Subject, max_nodes: int) -> Scores:
     """Reads the masks of explanations off at the nodes and edges of their instances."""
     instances = subject.instances
     nodes = instances.node_id.split(instances.node_counts.tolist())

@@ -120,10 +120,10 @@ class _Watch:
 
 def _scores(sampler: FlowSampler, subject: Subject) -> Scores:
     """Explains the instances that a sampler was trained on, as the library does, and scores nodes and edges."""
-    explanations = explain_instances(
+    sampled = explain_instances(
         sampler, num_samples=64, weighting="policy", certificate_limit=1, model_name=model_fingerprint(subject.model)
     )
-    return scores_of(explanations, subject, sampler.settings.max_nodes)
+    return scores_of([sampled.build(i) for i in range(len(sampled))], subject, sampler.settings.max_nodes)
 
 
 def loss_line(values: Sequence[Mapping[str, Any]]) -> Line:

@@ -34,7 +34,7 @@ def _entry(case: Case) -> dict[str, Any]:
         "name": case.name,
         "class": explanation.explained_class,
         "prediction": explanation.whole_prediction,
-        "subgraphs": [vars(subgraph) for subgraph in explanation.top(TOP)],
+        "subgraphs": [subgraph.to_dict() for subgraph in explanation.top(TOP)],
         "num_subgraphs": len(explanation.subgraphs),
         "num_samples": explanation.num_samples,
         "effective_sample_size": explanation.effective_sample_size,

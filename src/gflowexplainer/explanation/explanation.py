@@ -16,7 +16,7 @@ from torch_geometric.explain import Explanation, ModelConfig
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.certificate import Certificate
 from gflowexplainer.explanation.pictures import Picture, draw, svg
-from gflowexplainer.explanation.ranked_subgraphs import Answer, RankedSubgraph, shown
+from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution, shown
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
 from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
@@ -38,19 +38,19 @@ class SubgraphExplanation(Explanation):
     """
 
     @classmethod
-    def of(cls, answer: Answer, **fields: Any) -> SubgraphExplanation:
+    def of(cls, distribution: SubgraphDistribution, **fields: Any) -> SubgraphExplanation:
         """Makes an explanation; ``fields`` are masks and inputs, as PyG's ``Explanation`` takes them."""
         explanation = cls(**fields)
         explanation._store._mapping = Fields(explanation._store._mapping)
-        explanation._answer = answer
+        explanation._distribution = distribution
         return explanation
 
     @property
-    def _known(self) -> Answer:
-        answer = self._store.__dict__.get("_answer")
-        if answer is None:
+    def _known(self) -> SubgraphDistribution:
+        distribution = self._store.__dict__.get("_distribution")
+        if distribution is None:
             raise ConfigError("This explanation is empty. Explanations are made by GFlowExplainer.")
-        return answer
+        return distribution
 
     @property
     def subgraphs(self) -> list[RankedSubgraph]:
@@ -266,7 +266,7 @@ class SubgraphExplanation(Explanation):
 
     def _repr_html_(self) -> str:
         """Shows a small picture and the most probable subgraphs in a notebook."""
-        if self._store.__dict__.get("_answer") is None:
+        if self._store.__dict__.get("_distribution") is None:
             return f"<pre>{escape(repr(self))}</pre>"
         rows = "".join(
             f"<tr><td>{escape(', '.join(map(str, s.nodes)))}</td><td>{s.probability:.3f}</td><td>{s.reward:.3f}</td>"
@@ -310,7 +310,7 @@ class SubgraphExplanation(Explanation):
         config = self._store.__dict__.get("_model_config")
         meta = {
             "kind": KIND,
-            "answer": self._known.to_dict(),
+            "distribution": self._known.to_dict(),
             "fields": plain,
             "sparse": sparse,
             "model_config": None if config is None else config_to_dict(config),
@@ -326,7 +326,7 @@ class SubgraphExplanation(Explanation):
             raise CheckpointError(f"'{path}' holds no explanation (but {meta.get('kind') or 'a training'}).")
         try:
             explanation = cls.of(
-                Answer.from_dict(meta["answer"]),
+                SubgraphDistribution.from_dict(meta["distribution"]),
                 **unpack_fields(sections.get("fields", {}), meta.get("sparse", {})),
                 **meta["fields"],
             )

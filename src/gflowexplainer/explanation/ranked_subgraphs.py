@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+
+Prediction = tuple[float, ...]
+"""Class probabilities, or values for regression."""
+
+
+class SubgraphPredictions:
+    """What the model predicts with only, and without, each of many subgraphs: computed when first looked at, at once.
+
+    Args:
+        compute: Evaluates the model on all of them: with only each, or, if it is called with ``True``, without each.
+    """
+
+    def __init__(self, compute: Callable[[bool], Sequence[Sequence[float]]]) -> None:
+        self._compute = compute
+
+    @cached_property
+    def only(self) -> list[Prediction]:
+        """What the model predicts with only each subgraph."""
+        return [tuple(row) for row in self._compute(False)]
+
+    @cached_property
+    def without(self) -> list[Prediction]:
+        """What the model predicts with all but each subgraph."""
+        return [tuple(row) for row in self._compute(True)]
+
+    @classmethod
+    def known(cls, only: Sequence[Prediction], without: Sequence[Prediction]) -> SubgraphPredictions:
+        """Holds predictions that are known already."""
+        return cls(lambda gone: without if gone else only)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SubgraphPredictions.known, (self.only, self.without)
 
 
 @dataclass(frozen=True)
@@ -15,19 +49,37 @@ class RankedSubgraph:
     Attributes:
         nodes: Its nodes by their ids in the user's graph; the explained one first, then the most probable first.
         probability: Its probability within the explanation.
-        reward: How well it holds the prediction: the bare reward, without exponent.
-        prediction_only: What the model predicts with only it: class probabilities, or values for regression.
-        prediction_without: What the model predicts with all but it (the explained node always stays).
+        reward: How well it preserves the prediction: the bare reward, without exponent.
     """
 
     nodes: tuple[int, ...]
     probability: float
     reward: float
-    prediction_only: tuple[float, ...]
-    prediction_without: tuple[float, ...]
+    _predictions: SubgraphPredictions = field(repr=False, compare=False)
+    _row: int = field(default=0, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls, nodes: Sequence[int], probability: float, reward: float, only: Prediction, without: Prediction
+    ) -> RankedSubgraph:
+        """Makes one whose predictions, with ``only`` it and ``without`` it, are known."""
+        return cls(tuple(nodes), probability, reward, SubgraphPredictions.known([tuple(only)], [tuple(without)]))
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @property
+    def prediction_only(self) -> Prediction:
+        """What the model predicts with only it: class probabilities, or values for regression.
+
+        The model is evaluated when this is first looked at, for all explanations of the same call at once.
+        """
+        return self._predictions.only[self._row]
+
+    @property
+    def prediction_without(self) -> Prediction:
+        """What the model predicts with all but it (the explained node always stays); see :attr:`prediction_only`."""
+        return self._predictions.without[self._row]
 
     @property
     def class_only(self) -> int | None:
@@ -39,13 +91,18 @@ class RankedSubgraph:
         """The class predicted without it; ``None`` for regression."""
         return class_of(self.prediction_without)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values that JSON can hold, predictions included."""
+        names = ("nodes", "probability", "reward", "prediction_only", "prediction_without")
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True)
-class Answer:
+class SubgraphDistribution:
     """What an explanation knows beside its masks.
 
     Attributes:
-        subgraphs: The different subgraphs among the samples, most probable first.
+        rank: Lists the different subgraphs among the samples, most probable first; called once, when they are wanted.
         node: The explained node; ``None`` at graph level.
         weighting: ``"policy"`` or ``"reward"``.
         num_samples: Subgraphs that were sampled.
@@ -55,28 +112,48 @@ class Answer:
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
     """
 
-    subgraphs: tuple[RankedSubgraph, ...]
+    rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
     node: int | None
     weighting: str
     num_samples: int
     effective_sample_size: float
     certificate: PendingCertificate
     left_out: int = 0
-    prediction_kept: tuple[float, ...] | None = None
+    prediction_kept: Prediction | None = None
+
+    @cached_property
+    def subgraphs(self) -> tuple[RankedSubgraph, ...]:
+        """The different subgraphs among the samples, most probable first."""
+        return tuple(self.rank())
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain values that JSON can hold; of a certificate that was not asked for, that it was not."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("subgraphs", "certificate")}
+        """Returns plain values that JSON can hold; of a certificate that was not computed, that it was not."""
+        names = ("node", "weighting", "num_samples", "effective_sample_size", "left_out", "prediction_kept")
+        plain = {name: getattr(self, name) for name in names}
         known = self.certificate.known.to_dict()
-        return plain | {"subgraphs": [asdict(s) for s in self.subgraphs], "certificate": known}
+        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Answer:
+    def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
         rest: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        subgraphs = tuple(_ranked(entry) for entry in rest.pop("subgraphs"))
+        entries = rest.pop("subgraphs")
+        predictions = SubgraphPredictions.known(
+            [tuple(entry["prediction_only"]) for entry in entries],
+            [tuple(entry["prediction_without"]) for entry in entries],
+        )
+        subgraphs = [
+            RankedSubgraph(tuple(entry["nodes"]), entry["probability"], entry["reward"], predictions, row)
+            for row, entry in enumerate(entries)
+        ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        return cls(subgraphs=subgraphs, certificate=certificate, **rest)
+        return cls(lambda: subgraphs, certificate=certificate, **rest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (
+            self.subgraphs,
+            {name: v for name, v in vars(self).items() if name not in ("rank", "subgraphs")},
+        )
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -101,6 +178,5 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
-def _ranked(entry: dict[str, Any]) -> RankedSubgraph:
-    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
-    return RankedSubgraph(**fields)
+def _arrived(subgraphs: tuple[RankedSubgraph, ...], rest: dict[str, Any]) -> SubgraphDistribution:
+    return SubgraphDistribution(lambda: subgraphs, **rest)

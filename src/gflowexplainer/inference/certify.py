@@ -22,6 +22,14 @@ from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.storage.identity import model_fingerprint
 
 
+def same_model(sampler: FlowSampler, model_name: str) -> bool:
+    """Whether the explained model is where it was, with the weights that it had, by its fingerprint."""
+    model = sampler.predictor.model
+    if any(parameter.device != sampler.instances.device for parameter in model.parameters()):
+        return False
+    return model_fingerprint(model) == model_name
+
+
 def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str) -> Certificate:
     """Measures what was learned and what is shown against the truth of one instance.
 
@@ -33,8 +41,7 @@ def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: in
         model_name: Fingerprint of the model when it was explained; if it has changed since, nothing is computed.
     """
     instances = sampler.instances
-    model = sampler.predictor.model
-    if any(p.device != instances.device for p in model.parameters()) or model_fingerprint(model) != model_name:
+    if not same_model(sampler, model_name):
         return Certificate(reason="The model was moved or trained on after it was explained. Explain it again.")
     one = torch.tensor([instance], device=instances.device)
     max_nodes = sampler.settings.max_nodes

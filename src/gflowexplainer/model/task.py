@@ -6,8 +6,9 @@ of it, is a :class:`TaskInputs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import torch
@@ -30,6 +31,13 @@ BYTES_OF_AN_ENTRY = 128
 """What rollouts keep of a node that they might add, about; not counting the network, which takes them in parts."""
 
 Inputs = TypeVar("Inputs", bound="TaskInputs")
+Fields = dict[str, Tensor | SparseRows]
+"""Fields of a PyG explanation."""
+
+
+def no_fields(position: int) -> Fields:
+    """Returns nothing: what nobody is to be shown repeats nothing."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,8 @@ class TaskInputs:
             level, where nodes have no class, and where it is not known.
         index: The user's id of each instance, shape ``[I]``: node ids, or positions of graphs.
         graphs: The graph that each instance lies in; empty where nobody is to be shown an explanation.
-        fields: What the explanation of each repeats: ``prediction``, ``target`` and ``index``, as PyG has them. On a
-            large graph the first two are only known around the explained node.
+        fields: Returns what the explanation at a position repeats: ``prediction``, ``target`` and ``index``, as PyG has
+            them. On a large graph the first two are only known around the explained node.
         task: The task that the instances are of, if they are of one.
     """
 
@@ -57,7 +65,7 @@ class TaskInputs:
     node_prediction: Tensor | None = None
     index: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     graphs: Sequence[InputGraph] = ()
-    fields: Sequence[dict[str, Tensor | SparseRows]] = ()
+    fields: Callable[[int], Fields] = no_fields
     task: Task | None = None
 
     @classmethod
@@ -88,7 +96,7 @@ class TaskInputs:
             node_prediction=None if self.node_prediction is None else self.node_prediction[nodes],
             index=self.index[index] if self.index.numel() else self.index,
             graphs=[self.graphs[place] for place in places] if self.graphs else self.graphs,
-            fields=[self.fields[place] for place in places] if self.fields else self.fields,
+            fields=lambda position: self.fields(places[position]),
         )
 
     def split(self: Inputs, states: int, budget: int) -> Iterator[Inputs]:
@@ -199,34 +207,38 @@ class NodeTask(Task):
             node_prediction=node_prediction,
             index=nodes,
             graphs=[self.graph] * nodes.numel(),
-            fields=self._fields(instances, seen, node_prediction, label),
+            fields=partial(self._fields, instances, seen, node_prediction, label),
             task=self,
         )
 
     def _fields(
-        self, instances: Instances, seen: Observation, node_prediction: Tensor, label: Tensor | None
-    ) -> list[dict[str, Tensor | SparseRows]]:
+        self, instances: Instances, seen: Observation, node_prediction: Tensor, label: Tensor | None, i: int
+    ) -> Fields:
         """Puts together what PyG keeps of a prediction: of all nodes where all were evaluated, else of those around."""
-        regression, size = self.predictor.mode == "regression", self.num_nodes
-        everywhere, fields = self._observer.whole, []
-        preserved = seen.output if regression else node_prediction.argmax(dim=1)
+        regression, everywhere = self.predictor.mode == "regression", self._observer.whole
+        node = instances.node_id[instances.center[i]]
         if everywhere is not None:
             prediction: Any = everywhere.output
-            targets = prediction if regression else self.predictor.read(prediction).argmax(dim=1)
-        ptr = instances.ptr.tolist()
-        for i, node in enumerate(instances.node_id[instances.center]):
-            if everywhere is None:
-                part = slice(ptr[i], ptr[i + 1])
-                place = instances.node_id[part]
-                prediction = SparseRows(seen.output[part], place, size, fill=torch.nan)
-                own = preserved[part]
-                if label is not None:
-                    own = _with_row(own, instances.center[i] - ptr[i], label[i])
-                target: Any = SparseRows(own, place, size, fill=torch.nan if regression else -1)
-            else:
-                target = targets if label is None else _with_row(targets, node, label[i])
-            fields.append({"prediction": prediction, "target": target, "index": node.reshape(1)})
-        return fields
+            target: Any = prediction if regression else self._classes
+            if label is not None:
+                target = _with_row(target, node, label[i])
+            return {"prediction": prediction, "target": target, "index": node.reshape(1)}
+        part = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
+        place = instances.node_id[part]
+        own = seen.output[part] if regression else node_prediction[part].argmax(dim=1)
+        if label is not None:
+            own = _with_row(own, instances.center[i] - instances.ptr[i], label[i])
+        return {
+            "prediction": SparseRows(seen.output[part], place, self.num_nodes, fill=torch.nan),
+            "target": SparseRows(own, place, self.num_nodes, fill=torch.nan if regression else -1),
+            "index": node.reshape(1),
+        }
+
+    @cached_property
+    def _classes(self) -> Tensor:
+        """The class that the model predicts at every node of the graph, shape ``[N]``."""
+        assert self._observer.whole is not None
+        return self.predictor.read(self._observer.whole.output).argmax(dim=1)
 
 
 class GraphTask(Task):
@@ -275,9 +287,10 @@ class GraphTask(Task):
         seen = observe_graphs(predictor, instances)
         target = Target.of(predictor, instances, label, prediction=predictor.read(seen.output))
         preserved: Any = target.prediction if target.label is None else target.label
-        fields: list[dict[str, Tensor | SparseRows]] = [
-            {"prediction": seen.output[i : i + 1], "target": preserved[i : i + 1]} for i in range(len(graphs))
-        ]
+
+        def fields(i: int) -> Fields:
+            return {"prediction": seen.output[i : i + 1], "target": preserved[i : i + 1]}
+
         return TaskInputs(
             predictor,
             instances,

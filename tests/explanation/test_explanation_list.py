@@ -1,0 +1,98 @@
+"""The explanations of one call, built when they are looked at."""
+
+import pytest
+import torch
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import ModelError
+from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+
+QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
+
+
+class Counting(NodeModel):
+    """Counts how often it is called."""
+
+    calls = 0
+
+    def forward(self, x, edge_index, edge_weight=None):
+        self.calls += 1
+        return super().forward(x, edge_index, edge_weight)
+
+
+@pytest.fixture
+def fitted():
+    graph, model = random_graph(20, 0.1, seed=2), Counting(seed=1)
+    algorithm = GFlowExplainer(**QUICK).fit(model, graph, range(8), progress=False)
+    return graph, model, algorithm
+
+
+def test_it_is_a_sequence(fitted):
+    graph, model, algorithm = fitted
+    many = algorithm.explain(model, graph, [3, 9, 12, 5])
+    assert len(many) == 4
+    assert [explanation.explained_node for explanation in many] == [3, 9, 12, 5]
+    assert many[1] is many[1]
+    assert many[-1].explained_node == 5
+    part = many[1:3]
+    assert [explanation.explained_node for explanation in part] == [9, 12]
+    assert part[0] is many[1]
+    assert [e.explained_node for e in reversed(many)] == [5, 12, 9, 3]
+    assert repr(many) == "ExplanationList(4 explanations)"
+    for wrong in (4, -5):
+        with pytest.raises(IndexError):
+            many[wrong]
+
+
+def test_masks_are_one_sparse_block(fitted):
+    graph, model, algorithm = fitted
+    many = algorithm.explain(model, graph, [3, 9, 12])
+    assert many.node_mask.shape == (3, 20)
+    assert many.edge_mask.shape == (3, graph.num_edges)
+    assert torch.equal(many.node_mask.to_dense(), torch.stack([one.node_mask[:, 0] for one in many]))
+    assert torch.equal(many.edge_mask.to_dense(), torch.stack([one.edge_mask for one in many]))
+    assert torch.equal(many[1:].node_mask.to_dense(), many.node_mask.to_dense()[1:])
+
+
+def test_masks_of_graphs_of_different_size():
+    graphs, model = [random_graph(size, 0.2, seed=size) for size in (6, 9, 7)], GraphModel()
+    many = GFlowExplainer(**QUICK).fit(model, graphs, progress=False).explain(model, graphs)
+    assert many.node_mask.shape == (3, 9)
+    for row, one in zip(many.node_mask.to_dense(), many, strict=True):
+        size = one.node_mask.size(0)
+        assert torch.equal(row[:size], one.node_mask[:, 0])
+        assert not row[size:].any()
+
+
+def test_the_model_is_evaluated_only_for_what_is_looked_at(fitted):
+    graph, model, algorithm = fitted
+    many = algorithm.explain(model, graph, [3, 9, 12])
+    before = model.calls
+    assert all(sum(s.probability for s in one.subgraphs) == pytest.approx(1) for one in many)
+    assert many[0].node_mask[3, 0] == 1
+    assert model.calls == before
+    assert len(many[0].subgraphs[0].prediction_only) == 3
+    once = model.calls
+    assert once > before
+    # All explanations of the call were evaluated together.
+    assert {len(s.prediction_only) for one in many for s in one.subgraphs} == {3}
+    assert model.calls == once
+
+
+def test_a_model_that_has_changed_since_is_not_asked(fitted):
+    graph, model, algorithm = fitted
+    (one,) = algorithm.explain(model, graph, [3])
+    with torch.no_grad():
+        model.first.bias.add_(1.0)
+    with pytest.raises(ModelError, match="trained on after it was explained"):
+        one.subgraphs[0].prediction_only  # noqa: B018
+
+
+def test_a_table_of_all(fitted):
+    pytest.importorskip("pandas")
+    graph, model, algorithm = fitted
+    many = algorithm.explain(model, graph, [3, 9])
+    table = many.to_dataframe()
+    assert table["node"].tolist() == [3, 9]
+    assert table["nodes"].tolist() == [one.subgraphs[0].nodes for one in many]
+    assert table["size"].tolist() == [len(one.subgraphs[0]) for one in many]
