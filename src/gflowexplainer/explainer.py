@@ -22,6 +22,7 @@ from gflowexplainer.graphs.inputs import input_graph, without_batch
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
+from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask, TaskInputs, check_one, task_of
 from gflowexplainer.rewards.reference_nodes import ReferenceNodes
@@ -107,6 +108,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.memory_budget = memory_budget
         self._preset, self._changes = preset, dict(settings)
         self._fitted: FittedState | None = None
+        self._kept = KeptForModel()
 
     @property
     def is_fitted(self) -> bool:
@@ -158,7 +160,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         predictor = self._predictor(model, config)
         if predictor.level == "node":
             check_one(index, "node")
-            task = NodeTask(predictor, graph, index, target, limit=self.settings.max_graph_nodes)
+            task = NodeTask(predictor, graph, index, target, limit=self.settings.max_graph_nodes, kept=self._kept)
         else:
             parts = without_batch(graph)
             if len(parts) > 1:
@@ -240,7 +242,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         return self._explain(task, config, progress=progress)
 
     def _explain(self, task: NodeTask | GraphTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
-        name, fitted = model_fingerprint(task.model), self._fitted
+        name, fitted = self._kept.fingerprint(task.model), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
         at_once = 1 if fitted is None else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
@@ -325,6 +327,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             graph_index=graph_index,
             limit=self.settings.max_graph_nodes,
             arguments=arguments,
+            kept=self._kept,
         )
 
     def _config(self, given: Any, data: Any, index: Any) -> ModelConfig:

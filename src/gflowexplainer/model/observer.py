@@ -23,6 +23,8 @@ from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
 from gflowexplainer.model.predictor import Predictor, observe
 from gflowexplainer.ops.sorting import find_sorted
 
+SMALL = 50_000
+"""Nodes and edges together of a graph that is always evaluated as a whole."""
 WIDER = 200
 """A field may have so many times the nodes that an instance may have."""
 
@@ -54,6 +56,7 @@ class Observer:
         index: The index of the graph.
         limit: Bound on the nodes of an instance. A field beyond :data:`WIDER` times of it keeps what is most relevant
             to the explained node, which then leaves an error at nodes far from it.
+        whole: What the model says of the whole graph, where it is known already.
     """
 
     def __init__(
@@ -64,15 +67,18 @@ class Observer:
         arguments: Mapping[str, Any],
         index: GraphIndex,
         limit: int | None = None,
+        whole: Observation | None = None,
     ) -> None:
         self.predictor, self.index = predictor, index
         self.x, self.edge_index, self.arguments = x, edge_index, dict(arguments)
         self.limit = None if limit is None else WIDER * limit
-        self.whole: Observation | None = None
-        """What the model says of the whole graph, once it has been asked."""
+        self.whole = whole
+        """What the model says of the whole graph, once it has been evaluated there."""
 
     def at(self, instances: Instances) -> Observation:
         """Observes the nodes of ``instances``, in their order."""
+        if self.whole is None and self.index.num_nodes + self.index.num_edges <= SMALL:
+            self._evaluate_whole()
         if self.whole is None:
             nodes = instances.node_id
             field = self._field(torch.unique(nodes[instances.center]), nodes)
@@ -85,10 +91,15 @@ class Observer:
                 assert field is not None
             if 2 * field.key.numel() <= self.index.num_nodes or self._beyond_limit():
                 return self._evaluate(field)[find_sorted(field.key, nodes)[0]]
-            check_finite(self.x)
-            output, embedding = observe(self.predictor.model, self.x, self.edge_index, self.arguments)
-            self.whole = Observation(self.predictor.checked(output, self.index.num_nodes), embedding)
+            self._evaluate_whole()
+        assert self.whole is not None
         return self.whole[instances.node_id]
+
+    def _evaluate_whole(self) -> None:
+        """Evaluates the model on the whole graph."""
+        check_finite(self.x)
+        output, embedding = observe(self.predictor.model, self.x, self.edge_index, self.arguments)
+        self.whole = Observation(self.predictor.checked(output, self.index.num_nodes), embedding)
 
     def _beyond_limit(self) -> bool:
         return self.limit is not None and self.index.num_nodes > self.limit

@@ -20,6 +20,7 @@ from gflowexplainer.graphs.checks import check_graph, check_index
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph, input_graphs, without_batch
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.observer import Observation, Observer, observe_graphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target, given_targets
@@ -148,6 +149,7 @@ class NodeTask(Task):
         graph_index: The index of the graph, where it has been built already.
         limit: Bound on the nodes of an instance.
         data: The graph as the user passed it.
+        kept: What is known from earlier calls, and where this task leaves what it finds out.
     """
 
     def __init__(
@@ -160,19 +162,22 @@ class NodeTask(Task):
         graph_index: GraphIndex | None = None,
         limit: int | None = None,
         data: Any = None,
+        kept: KeptForModel | None = None,
     ) -> None:
         self.graph, self._limit, self._detached = graph, limit, graph.detached()
+        self._kept = KeptForModel() if kept is None else kept
         x, edge_index = self._detached.x, self._detached.edge_index
         self.num_nodes = x.size(0)
+        index_before, whole = self._kept.find(predictor.model, graph)
         if graph_index is None:
-            graph_index = GraphIndex.build(edge_index, self.num_nodes)
+            graph_index = index_before or GraphIndex.build(edge_index, self.num_nodes)
         else:
             graph_index.refuse_another(edge_index, self.num_nodes)
         every = torch.arange(self.num_nodes, device=x.device)
         super().__init__(predictor, data, every if index is None else check_index(index, self.num_nodes, x.device))
         self._given = given_targets(predictor, target, self.index, self.num_nodes)
         self._graph_index = graph_index
-        self._observer = Observer(predictor, x, edge_index, self._detached.arguments, graph_index, limit)
+        self._observer = Observer(predictor, x, edge_index, self._detached.arguments, graph_index, limit, whole=whole)
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
@@ -195,6 +200,7 @@ class NodeTask(Task):
         instances, predictor = self._instances(nodes), self.predictor
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
+        self._kept.keep(self.graph, self._graph_index, self._observer.whole)
         node_prediction = predictor.read(seen.output)
         if label is not None:
             # The same node may be explained with several targets: these are different instances.
@@ -207,15 +213,21 @@ class NodeTask(Task):
             node_prediction=node_prediction,
             index=nodes,
             graphs=[self.graph] * nodes.numel(),
-            fields=partial(self._fields, instances, seen, node_prediction, label),
+            fields=partial(self._fields, instances, seen, self._observer.whole, node_prediction, label),
             task=self,
         )
 
     def _fields(
-        self, instances: Instances, seen: Observation, node_prediction: Tensor, label: Tensor | None, i: int
+        self,
+        instances: Instances,
+        seen: Observation,
+        everywhere: Observation | None,
+        node_prediction: Tensor,
+        label: Tensor | None,
+        i: int,
     ) -> Fields:
         """Puts together what PyG keeps of a prediction: of all nodes where all were evaluated, else of those around."""
-        regression, everywhere = self.predictor.mode == "regression", self._observer.whole
+        regression = self.predictor.mode == "regression"
         node = instances.node_id[instances.center[i]]
         if everywhere is not None:
             prediction: Any = everywhere.output
@@ -312,6 +324,7 @@ def task_of(
     graph_index: GraphIndex | None = None,
     limit: int | None = None,
     arguments: dict[str, Any] | None = None,
+    kept: KeptForModel | None = None,
 ) -> NodeTask | GraphTask:
     """Makes the task of what a user passes to :meth:`~gflowexplainer.GFlowExplainer.explain`.
 
@@ -323,6 +336,7 @@ def task_of(
         graph_index: The index of the one graph, where it has been built already.
         limit: Bound on the nodes of an instance, at node level.
         arguments: Further arguments of the model.
+        kept: What is known from earlier calls about the graph whose nodes are explained.
     """
     given = dict(arguments or {})
     graphs = input_graphs(data.to_data_list() if isinstance(data, Batch) else data, predictor.model, given)
@@ -332,7 +346,7 @@ def task_of(
                 f"A node-level model is explained on one graph (got {len(graphs)}). "
                 "Pass one Data, or a model_config with task_level='graph'."
             )
-        return NodeTask(predictor, graphs[0], index, target, graph_index=graph_index, limit=limit, data=data)
+        return NodeTask(predictor, graphs[0], index, target, graph_index=graph_index, limit=limit, data=data, kept=kept)
     if graph_index is not None:
         raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
     if "batch" in given and len(without_batch(graphs[0])) > 1:

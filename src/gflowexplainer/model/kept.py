@@ -1,0 +1,119 @@
+"""What belongs to a model and a graph, kept between calls: fingerprint, graph index, and what the model says at nodes.
+
+It is dropped as soon as a parameter, a buffer or a tensor of the graph is another one or was written to, which torch
+counts for every tensor; some of the contents are compared too, as ``tensor.data`` can be written to uncounted. Only
+weak references to the user's tensors are held, so that no graph is kept alive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gflowexplainer.graphs.index import GraphIndex
+from gflowexplainer.graphs.inputs import InputGraph
+from gflowexplainer.model.observer import Observation
+from gflowexplainer.storage.identity import model_fingerprint
+
+_COMPARED = 8
+"""Entries of a tensor whose contents are compared."""
+
+
+class TensorMark:
+    """Tells whether tensors are still the same ones, with the contents that they had.
+
+    Args:
+        tensors: The tensors, by name.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self._seen = {name: (weakref.ref(tensor), _facts(tensor), _some(tensor)) for name, tensor in tensors.items()}
+
+    def fits(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Whether these are the same tensors and none was written to."""
+        if tensors.keys() != self._seen.keys():
+            return False
+        for name, tensor in tensors.items():
+            known, facts, some = self._seen[name]
+            if (
+                known() is not tensor
+                or facts is None
+                or facts != _facts(tensor)
+                or not torch.equal(some, _some(tensor))
+            ):
+                return False
+        return True
+
+
+def _facts(tensor: Tensor) -> tuple[Any, ...] | None:
+    """Returns what changes when a tensor is replaced or written to; ``None`` where torch does not count that."""
+    if tensor.is_inference() or tensor.layout != torch.strided:
+        return None
+    return tensor.data_ptr(), tensor._version, tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
+
+
+def _some(tensor: Tensor) -> Tensor:
+    """Returns a few entries of a tensor, spread over it."""
+    if tensor.layout != torch.strided:
+        return torch.empty(0)
+    flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
+    return flat[:: max(1, flat.numel() // _COMPARED)][: _COMPARED + 1].clone()
+
+
+class KeptForModel:
+    """Remembers the last model and the last graph."""
+
+    def __init__(self) -> None:
+        self._model: TensorMark | None = None
+        self._fingerprint = ""
+        self._graph: TensorMark | None = None
+        self._rest: dict[str, Any] = {}
+        self._index: GraphIndex | None = None
+        self._whole: Observation | None = None
+
+    def fingerprint(self, model: nn.Module) -> str:
+        """Returns the fingerprint of a model, computed anew only where it has changed."""
+        tensors = dict(model.named_parameters()) | dict(model.named_buffers())
+        if self._model is None or not self._model.fits(tensors):
+            self._model, self._fingerprint = TensorMark(tensors), model_fingerprint(model)
+            self._whole = None
+        return self._fingerprint
+
+    def find(self, model: nn.Module, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
+        """Returns the index of a graph and what the model says of all of it, where they are known still."""
+        self.fingerprint(model)
+        if self._graph is None or not self._graph.fits(_tensors(graph)) or self._rest != _rest(graph):
+            self._graph = self._index = self._whole = None
+        return self._index, self._whole
+
+    def keep(self, graph: InputGraph, index: GraphIndex, whole: Observation | None) -> None:
+        """Remembers what was found out about a graph."""
+        if self._graph is None:
+            self._graph, self._rest = TensorMark(_tensors(graph)), _rest(graph)
+        self._index, self._whole = index, whole if whole is not None else self._whole
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travels empty: weak references cannot."""
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+
+
+def _tensors(graph: InputGraph) -> dict[str, Tensor]:
+    more = {name: value for name, value in graph.arguments.items() if isinstance(value, Tensor)}
+    return {"x": graph.x, "edge_index": graph.edge_index} | more
+
+
+def _rest(graph: InputGraph) -> dict[str, Any]:
+    """Returns the arguments that are no tensors; what cannot be compared by its value is compared by what it is."""
+    plain = (bool, int, float, str, type(None))
+    return {
+        name: value if isinstance(value, plain) else id(value)
+        for name, value in graph.arguments.items()
+        if not isinstance(value, Tensor)
+    }
