@@ -137,7 +137,7 @@ def _chunks(cases: Sequence[Case], masks: Sequence[Tensor]) -> Iterator[list[Pie
     size = 0
     for number, (case, mask) in enumerate(zip(cases, masks, strict=True)):
         begin = 0
-        for part in mask.split(max(1, _NODES_AT_ONCE // max(case.num_nodes, 1))):
+        for part in mask.split(max(1, _NODES_AT_ONCE // max(case.num_nodes, 1))) if len(mask) else ():
             if chunk and size + part.numel() > _NODES_AT_ONCE:
                 yield chunk
                 chunk, size = [], 0

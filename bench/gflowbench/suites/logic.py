@@ -1,7 +1,9 @@
 """Logic tasks on graphs: the label is a known rule about planted motifs, so the truth of every graph is known.
 
 Each rule makes one graph of a wanted class. What a GNN could use instead of the rule is kept equal in both classes:
-the number of pieces and their sizes (decoys fill up), the colours, the size of the base.
+the number of pieces and their sizes (decoys fill up), the colours, the size of the base. Some graphs are tiny, and
+some of the class without a motif are bare trees or single pieces: a GNN that has never seen the like says anything of
+a small subgraph, and whether a motif alone holds its prediction could not be measured.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from gflowbench.suites.task import Combination, TaskTruth
 Made = tuple[Data, TaskTruth]
 VALUES = (1.0, -0.75)
 """What a copy of A and a copy of B add to the value of a graph, spread evenly over its nodes."""
+_SMALL = 0.2
+"""Share of the graphs without a motif that are bare trees, or single pieces where two are wanted."""
 
 
 def either(rng: np.random.Generator, palette: Palette, label: int) -> Made:
@@ -28,6 +32,8 @@ def either(rng: np.random.Generator, palette: Palette, label: int) -> Made:
 
 def both_far(rng: np.random.Generator, palette: Palette, label: int) -> Made:
     """Class 1: A and B, attached to base nodes that are at least four steps apart."""
+    if not label and rng.random() < _SMALL:
+        return _single(rng, palette)
     anchors = np.empty((0, 2), dtype=np.int64)
     while not len(anchors):  # few trees of this size are too flat
         assembly = Assembly(int(rng.integers(10, 20)), rng)
@@ -40,7 +46,9 @@ def both_far(rng: np.random.Generator, palette: Palette, label: int) -> Made:
 
 def both_adjacent(rng: np.random.Generator, palette: Palette, label: int) -> Made:
     """Class 1: A and B, joined by an edge."""
-    assembly = Assembly(int(rng.integers(4, 18)), rng)
+    if not label and rng.random() < _SMALL:
+        return _single(rng, palette)
+    assembly = Assembly(_base_size(rng), rng)
     pieces = _conjunction(rng, palette, label)
     first = assembly.attach(pieces[0])
     second = assembly.attach(pieces[1], int(rng.choice(first)))
@@ -67,14 +75,17 @@ def opposed(rng: np.random.Generator, palette: Palette, label: int) -> Made:
 
 def colour_pair(rng: np.random.Generator, palette: Palette, label: int) -> Made:
     """Class 1: one node of colour 0 next to one of colour 1. Class 0: both colours, nowhere next to each other."""
-    assembly = Assembly(int(rng.integers(6, 20)), rng)
-    assembly.attach(_one(rng, palette.decoys))
+    assembly = Assembly(int(rng.integers(2, 20)), rng)
+    if rng.random() < 0.8:
+        assembly.attach(_one(rng, palette.decoys))
     separate_colours(assembly)
     colours, edges = np.array(assembly.colours), np.array(assembly.edges)
     if label:
         pair = edges[rng.integers(len(edges))]
     else:
         apart = np.argwhere(assembly.distances() >= 2)
+        if not len(apart):  # two nodes: one colour has to do
+            return _finish(assembly, label, [], Combination.NONE)
         pair = apart[rng.integers(len(apart))]
     pair = rng.permutation(pair)
     for end, colour in zip(pair, (0, 1), strict=True):
@@ -105,13 +116,13 @@ def colour_ring(rng: np.random.Generator, palette: Palette, label: int) -> Made:
 
 def weighted_sum(rng: np.random.Generator, palette: Palette, label: int) -> Made:
     """A value: every copy of A adds, every copy of B takes away (:data:`VALUES`); decoys add nothing."""
-    assembly = Assembly(int(rng.integers(4, 18)), rng)
+    assembly = Assembly(_base_size(rng), rng)
     numbers = rng.integers(0, 3, 2)
     nodes, worth = [], []
     for piece, number, value in zip((palette.first, palette.second), numbers, VALUES, strict=True):
         nodes += [assembly.attach(piece) for _ in range(number)]
         worth += [value] * int(number)
-    for _ in range(int(rng.integers(1, 3))):
+    for _ in range(int(rng.integers(0, 3))):
         assembly.attach(_one(rng, palette.decoys))
     graph, new = assembly.to_data(sum(worth), value=True)
     parts = tuple(renamed(part, new) for part in nodes)
@@ -142,11 +153,25 @@ def _conjunction(rng: np.random.Generator, palette: Palette, label: int) -> list
     return [pieces[i] for i in rng.permutation(2)]
 
 
+def _single(rng: np.random.Generator, palette: Palette) -> Made:
+    """Makes a small graph of class 0 with one piece."""
+    assembly = Assembly(int(rng.integers(1, 7)), rng)
+    assembly.attach(_one(rng, (palette.first, palette.second, *palette.decoys[:2])))
+    return _finish(assembly, 0, [], Combination.NONE)
+
+
+def _base_size(rng: np.random.Generator) -> int:
+    """Draws the nodes of a base; small ones are as frequent as large ones."""
+    return int(rng.integers(1, 18))
+
+
 def _planted(
     rng: np.random.Generator, palette: Palette, label: int, pieces: list[Motif], total: int, how: Combination
 ) -> Made:
-    """Attaches ``pieces`` and decoys, ``total`` in all, to a random base."""
-    assembly = Assembly(int(rng.integers(4, 18)), rng)
+    """Attaches ``pieces`` and decoys, ``total`` in all, to a random base; without motifs it may stay bare."""
+    assembly = Assembly(_base_size(rng), rng)
+    if not pieces and rng.random() < _SMALL:
+        total = 0
     nodes = [assembly.attach(piece) for piece in pieces]
     for _ in range(total - len(pieces)):
         assembly.attach(_one(rng, palette.decoys))

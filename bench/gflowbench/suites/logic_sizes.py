@@ -26,7 +26,7 @@ def motifs_by_size() -> tuple[Motif, ...]:
 
 def sizes(rng: np.random.Generator, palette: Palette, label: int) -> Made:
     """Class 1: one motif of any size. Class 0: a piece of the same shape with its colours in another order."""
-    assembly = Assembly(int(rng.integers(6, 20)), rng)
+    assembly = Assembly(int(rng.integers(2, 20)), rng)
     choice = int(rng.integers(len(motifs_by_size()) + 1))
     if choice == 0:
         separate_colours(assembly)

@@ -115,7 +115,7 @@ def test_colour_pair_is_the_only_one() -> None:
     for position, graph in enumerate(task.graphs):
         colour = graph.x.argmax(dim=1).tolist()
         pairs = {tuple(sorted(e)) for e in graph.edge_index.t().tolist() if {colour[e[0]], colour[e[1]]} == {0, 1}}
-        assert {0, 1} <= set(colour)
+        assert {0, 1} <= set(colour) or graph.num_nodes == 2
         assert set(task.truths[position].parts) == pairs
         assert len(pairs) == int(graph.y)
 
