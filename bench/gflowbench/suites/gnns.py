@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 from torch import Tensor, nn
-from torch_geometric.nn import BatchNorm, SAGEConv, global_add_pool, global_max_pool
+from torch_geometric.nn import BatchNorm, GINConv, SAGEConv, global_add_pool, global_max_pool
 
 from gflowbench.models.convolutions import CONVOLUTIONS
 from gflowbench.models.weights import read_safetensors
@@ -124,4 +124,8 @@ def load_gnn(path: Path) -> tuple[SuiteGNN, float]:
 def _convolution(shape: Shape, in_channels: int, out_channels: int) -> nn.Module:
     if shape.gnn == "graphsage" and shape.mean:
         return SAGEConv(in_channels, out_channels)
+    if shape.gnn == "gin":
+        inner = nn.Sequential(nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels))
+        # With eps 0 a node and its neighbours are one sum, so that colours next to each other are hard to tell apart.
+        return GINConv(inner, eps=0.5, train_eps=True)
     return CONVOLUTIONS[shape.gnn].layer(in_channels, out_channels)

@@ -26,7 +26,7 @@ RULES: dict[str, Callable[[np.random.Generator, Palette, int], logic.Made]] = {
 }
 NODE_TASKS = {"distance": logic_nodes.distance, "sum-node": logic_nodes.node_sum}
 NAMES = (*RULES, *NODE_TASKS)
-NUM_GRAPHS = {name: 2500 if name in RULES else 500 for name in NAMES}
+NUM_GRAPHS = {name: 2500 if name in RULES else 900 for name in NAMES}
 
 
 def make_logic_task(name: str, seed: int, num_graphs: int | None = None) -> SuiteTask:

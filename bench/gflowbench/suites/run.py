@@ -9,13 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gflowbench.suites import citation, floors, logic_suite, molecules, null_cases, ours, peers
+from gflowbench.suites import citation, floors, logic_suite, molecules, null_cases, ours, peers, sampled_peers
 from gflowbench.suites.cases import Case, make_cases
 from gflowbench.suites.digests import library_code, suites_code, task_digest
 from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
 from gflowbench.suites.gnns import GNNS, SuiteGNN, load_gnn, save_gnn
 from gflowbench.suites.halves import half_of
-from gflowbench.suites.scoring import TOP, NodeExplanation, connected_top, score_cases, shown_parts, summarize
+from gflowbench.suites.robust_scores import robust_scores
+from gflowbench.suites.scoring import (
+    TOP,
+    NodeExplanation,
+    connected_top,
+    node_sets,
+    score_cases,
+    shown_parts,
+    summarize,
+)
 from gflowbench.suites.task import SuiteTask
 from gflowexplainer.errors import one_of
 from gflowexplainer.storage.files import read_json, slug, write_json
@@ -41,6 +50,8 @@ EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
     "greedy": peers.greedy,
     "saliency": peers.saliency,
     "integrated": peers.integrated_gradients,
+    "shapley": sampled_peers.shapley,
+    "gnn-explainer": sampled_peers.gnn_explainer,
 }
 _CASES, _FAST_CASES = 60, 24
 _FLOOR_NODES = 8
@@ -203,6 +214,10 @@ def measure(cell: Cell, problem: Problem) -> dict[str, Any]:
     rows = score_cases(problem.model, problem.cases, explanations, top=top)
     if cell.suite == "null":
         _judge(cell, problem, explanations, rows)
+    if cell.suite == "real":
+        sets = [node_sets(case, found, top) for case, found in zip(problem.cases, explanations, strict=True)]
+        for row, more in zip(rows, robust_scores(problem.model, problem.cases, sets, cell.seed), strict=True):
+            row |= more
     return {**record, "rows": rows, "summary": summarize(rows)}
 
 

@@ -144,6 +144,24 @@ def top_nodes(scores: Tensor, size: int) -> Part:
     return tuple(sorted(order[:size].tolist()))
 
 
+def node_sets(case: Case, explanation: NodeExplanation, top: Sequence[int] = ()) -> dict[str, Part]:
+    """Returns the node sets of an explanation that are measured on the GNN.
+
+    Args:
+        case: The case.
+        explanation: Its explanation.
+        top: Sizes ``k`` at which the best nodes are measured; the explained node is one of them.
+
+    Returns:
+        ``""``: all nodes that are shown, where something is. ``"@k"``: the best ``k`` nodes.
+    """
+    parts = shown_parts(case, explanation)
+    sets = {} if parts is None else {"": tuple(sorted({node for part in parts for node in part}))}
+    for size in top:
+        sets[f"@{size}"] = top_nodes(_center_first(case, explanation.scores), size)
+    return sets
+
+
 def score_cases(
     model: nn.Module, cases: Sequence[Case], explanations: Sequence[NodeExplanation], *, top: Sequence[int] = ()
 ) -> list[dict[str, float]]:
@@ -162,15 +180,8 @@ def score_cases(
         raise InstanceError(f"{len(cases)} cases need as many explanations (got {len(explanations)}).")
     whole = whole_predictions(model, cases)
     spread = float(whole.std(correction=0)) or 1.0
-    rows: list[dict[str, float]] = []
-    sets: list[dict[str, Part]] = []
-    for case, explanation in zip(cases, explanations, strict=True):
-        parts = shown_parts(case, explanation)
-        rows.append(_against_truth(case, explanation, parts))
-        chosen = {} if parts is None else {"": tuple(sorted({node for part in parts for node in part}))}
-        for size in top:
-            chosen[f"@{size}"] = top_nodes(_center_first(case, explanation.scores), size)
-        sets.append(chosen)
+    rows = [_against_truth(case, explanation) for case, explanation in zip(cases, explanations, strict=True)]
+    sets = [node_sets(case, explanation, top) for case, explanation in zip(cases, explanations, strict=True)]
     masks = [
         torch.stack([m for nodes in chosen.values() for m in (case.mask(nodes), ~case.mask(nodes))])
         if chosen
@@ -206,13 +217,14 @@ def summarize(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return summary
 
 
-def _against_truth(case: Case, explanation: NodeExplanation, parts: Sequence[Part] | None) -> dict[str, float]:
+def _against_truth(case: Case, explanation: NodeExplanation) -> dict[str, float]:
     """Returns AUC, size and what else can be said without the GNN."""
     if explanation.scores.shape != (case.num_nodes,):
         raise InstanceError(
             f"Scores of case {case.instance} must have the shape [{case.num_nodes}] "
             f"(got {list(explanation.scores.shape)})."
         )
+    parts = shown_parts(case, explanation)
     row: dict[str, float] = {}
     if parts is not None:
         row["size"] = float(len({node for part in parts for node in part}))
