@@ -174,7 +174,8 @@ def score_cases(
         top: Sizes at which the best nodes are measured too; the explained node is one of them.
 
     Returns:
-        For each case its scores by name; a score that makes no sense there is left out.
+        For each case its scores by name; a score that makes no sense there is left out. Scores against the truth leave
+        out the explained node, which everybody's explanation contains.
     """
     if len(cases) != len(explanations):
         raise InstanceError(f"{len(cases)} cases need as many explanations (got {len(explanations)}).")
@@ -232,12 +233,24 @@ def _against_truth(case: Case, explanation: NodeExplanation) -> dict[str, float]
     if explanation.holds is not None:
         row["holds"] = float(explanation.holds)
     if case.truth is not None:
-        row["auc"] = node_auc(explanation.scores, case.truth.union)
+        truth, scores, signed = case.truth, explanation.scores, explanation.signed
+        if case.center is not None:
+            # It is in everybody's explanation, whether the truth names it or not.
+            others = (torch.arange(case.num_nodes) != case.center).nonzero().view(-1)
+            truth, scores = truth.within(others), scores[others]
+            signed = None if signed is None else signed[others]
+            parts = None if parts is None else _without(parts, case.center)
+        row["auc"] = node_auc(scores, truth.union)
         if parts is not None:
-            row |= match(parts, case.truth)
-        if case.truth.contributions is not None:
-            row |= agreement(explanation, case.truth)
+            row |= match(parts, truth)
+        if truth.contributions is not None:
+            row |= agreement(NodeExplanation(scores, signed=signed), truth)
     return row
+
+
+def _without(parts: Sequence[Part], center: int) -> tuple[Part, ...]:
+    """Takes the explained node out of node sets and closes the gap in the ids."""
+    return tuple(tuple(node - (node > center) for node in part if node != center) for part in parts)
 
 
 def _center_first(case: Case, scores: Tensor) -> Tensor:

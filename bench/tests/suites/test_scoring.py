@@ -143,6 +143,13 @@ def test_scores_of_a_case_by_hand() -> None:
     assert summary["characterization"] == pytest.approx(float(characterization_score(plus, minus)), abs=1e-5)
 
 
+def test_explained_node_does_not_count_against_the_truth() -> None:
+    case = path_case([0.0] * 4, center=1, truth=all_of(4, (2, 3)))
+    explanation = NodeExplanation(torch.tensor([0.5, 9.0, 0.8, 0.7]), ((1, 2, 3),))
+    row = score_cases(CountNodes(), [case], [explanation])[0]
+    assert (row["auc"], row["exact"], row["f1"], row["size"]) == (1, 1, 1, 3)
+
+
 def test_truths_and_inputs_that_contradict_themselves() -> None:
     with pytest.raises(DatasetError, match="does not go with 0 parts"):
         TaskTruth(3, Combination.ALL)
