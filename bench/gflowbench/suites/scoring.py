@@ -124,18 +124,19 @@ def connected_top(case: Case, scores: Tensor, size: int) -> Part:
 def shown_parts(case: Case, explanation: NodeExplanation) -> tuple[Part, ...] | None:
     """Returns what is shown; an explainer that only ranks gets the size of the truth, in its favour.
 
-    One required part: the best connected nodes. Several: simply the best ones. Without a truth: ``None``.
+    One required part: the best connected nodes. Several: simply the best ones. The explained node comes on top where it
+    is not part of the truth. Without a truth: ``None``.
     """
     if explanation.parts is not None:
         return explanation.parts
     truth = case.truth
     if truth is None or not bool(truth.union.any()):
         return None
-    if truth.combination is Combination.ANY:
-        return (connected_top(case, explanation.scores, round(sum(map(len, truth.parts)) / len(truth.parts))),)
-    if len(truth.parts) == 1:
-        return (connected_top(case, explanation.scores, len(truth.parts[0])),)
-    return (top_nodes(explanation.scores, int(truth.union.sum())),)
+    more = int(case.center is not None and not bool(truth.union[case.center]))
+    if truth.combination is Combination.ANY or len(truth.parts) == 1:
+        size = round(sum(map(len, truth.parts)) / len(truth.parts))
+        return (connected_top(case, explanation.scores, size + more),)
+    return (top_nodes(_center_first(case, explanation.scores), int(truth.union.sum()) + more),)
 
 
 def top_nodes(scores: Tensor, size: int) -> Part:

@@ -122,6 +122,8 @@ def test_ranking_explainers_get_the_size_of_the_truth() -> None:
     assert shown_parts(path_case([0.0] * 6, truth=all_of(6, (0, 1))), NodeExplanation(scores)) == ((4, 5),)
     assert shown_parts(path_case([0.0] * 6, truth=all_of(6, (0,), (4, 5))), NodeExplanation(scores)) == ((0, 4, 5),)
     assert shown_parts(path_case([0.0] * 6), NodeExplanation(scores)) is None
+    node = path_case([0.0] * 6, center=2, truth=all_of(6, (0,), (4, 5)))
+    assert shown_parts(node, NodeExplanation(scores)) == ((0, 2, 4, 5),)
 
 
 def test_scores_of_a_case_by_hand() -> None:
