@@ -48,7 +48,7 @@ class Group:
 
 THIOPHENE = Group("c1ccsc1", ("c1ccc(s1)", "c1csc(c1)"), ("c1cccs1", "c1ccsc1"))
 NITRILE = Group("[CX2]#[NX1]", ("C(C#N)",), ("C#N", "CC#N"))
-SULFONE = Group("[#6]S(=O)(=O)[#6]", ("CS(=O)(=O)C",), ("CS(=O)(=O)C",))
+SULFONE = Group("[SX4](=O)=O", ("CS(=O)(=O)C",), ("CS(=O)(=O)C",))
 FURAN = Group("c1ccoc1", ("c1ccc(o1)", "c1coc(c1)"), ("c1ccco1", "c1ccoc1"))
 ALKYNE = Group("[CX2]#[CX2]", ("CC#CC",), ("CC#C", "C#CC"))
 UREA = Group("[NX3]C(=O)[NX3]", ("CNC(=O)NC",), ("CNC(=O)N", "CNC(=O)NC"))
