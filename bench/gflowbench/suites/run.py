@@ -133,20 +133,22 @@ def run_cells(cells: Sequence[Cell], out: Path) -> Iterator[dict[str, Any]]:
     A GNN that has not learned its task gives one record without scores for each of its cells.
     """
     problem: Problem | None = None
+    own_sizes: list[int] | None = None
     current: tuple[str, str, str, int] | None = None
     for number, cell in enumerate(cells):
+        if current != (cell.suite, cell.task, cell.gnn, cell.seed):
+            current = (cell.suite, cell.task, cell.gnn, cell.seed)
+            problem = own_sizes = None
         stored = cell.path(out)
         if stored.is_file():
             record = read_json(stored)
-            if record.get("identity") == cell.identity():
+            if record.get("identity") == cell.identity() and record["own_sizes"] == own_sizes:
+                own_sizes = _shown_sizes(record) or own_sizes
                 yield record
                 continue
-        if current != (cell.suite, cell.task, cell.gnn, cell.seed):
-            current = (cell.suite, cell.task, cell.gnn, cell.seed)
-            problem = prepare(cell, out)
-        if problem is None:
-            continue
-        record = measure(cell, problem)
+        problem = prepare(cell, out) if problem is None else problem
+        record = measure(cell, problem, own_sizes)
+        own_sizes = _shown_sizes(record) or own_sizes
         write_json(stored, record)
         summary = record["summary"]
         told = " ".join(f"{key} {summary[key]:.3f}" for key in ("auc", "exact", "sufficiency") if key in summary)
@@ -191,8 +193,17 @@ def prepare(cell: Cell, out: Path) -> Problem:
     return Problem(task, model, score, cases, real or score >= LEARNED)
 
 
-def measure(cell: Cell, problem: Problem) -> dict[str, Any]:
-    """Explains the cases of a cell and scores them."""
+def measure(cell: Cell, problem: Problem, own_sizes: Sequence[int] | None = None) -> dict[str, Any]:
+    """Explains the cases of a cell and scores them.
+
+    Args:
+        cell: What to measure.
+        problem: Its task, GNN and cases.
+        own_sizes: Nodes that our explainer shows of each case, where there is no truth to say how many it should be.
+
+    Returns:
+        The record: identity of the cell, scores of each case (``rows``) and their means (``summary``).
+    """
     record: dict[str, Any] = {
         "identity": cell.identity(),
         "half": half_of(cell.seed),
@@ -200,6 +211,7 @@ def measure(cell: Cell, problem: Problem) -> dict[str, Any]:
         "learned": problem.learned,
         "num_cases": len(problem.cases),
         "seconds": 0.0,
+        "own_sizes": None if own_sizes is None else list(own_sizes),
         "summary": {},
         "rows": [],
     }
@@ -210,15 +222,27 @@ def measure(cell: Cell, problem: Problem) -> dict[str, Any]:
     explain = EXPLAINERS[cell.explainer]
     explanations = explain(problem.model, problem.task, problem.cases, seed=cell.seed, max_nodes=bound)
     record["seconds"] = time.perf_counter() - started
-    top = TOP if cell.suite == "real" else ()
-    rows = score_cases(problem.model, problem.cases, explanations, top=top)
+    real = cell.suite == "real"
+    sizes: Sequence[int | None] = own_sizes or [None] * len(explanations)
+    sets = [
+        node_sets(case, found, TOP if real else (), own)
+        for case, found, own in zip(problem.cases, explanations, sizes, strict=True)
+    ]
+    rows = score_cases(problem.model, problem.cases, explanations, sets)
     if cell.suite == "null":
         _judge(cell, problem, explanations, rows)
-    if cell.suite == "real":
-        sets = [node_sets(case, found, top) for case, found in zip(problem.cases, explanations, strict=True)]
+    if real:
         for row, more in zip(rows, robust_scores(problem.model, problem.cases, sets, cell.seed), strict=True):
             row |= more
     return {**record, "rows": rows, "summary": summarize(rows)}
+
+
+def _shown_sizes(record: dict[str, Any]) -> list[int] | None:
+    """Returns the nodes that ours shows of each case of a task without truth; ``None`` for any other record."""
+    cell = record["identity"]
+    if cell["suite"] != "real" or cell["explainer"] != "ours":
+        return None
+    return [int(row["size"]) for row in record["rows"]]
 
 
 def _judge(

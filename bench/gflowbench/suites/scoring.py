@@ -145,26 +145,32 @@ def top_nodes(scores: Tensor, size: int) -> Part:
     return tuple(sorted(order[:size].tolist()))
 
 
-def node_sets(case: Case, explanation: NodeExplanation, top: Sequence[int] = ()) -> dict[str, Part]:
+def node_sets(
+    case: Case, explanation: NodeExplanation, top: Sequence[int] = (), own: int | None = None
+) -> dict[str, Part]:
     """Returns the node sets of an explanation that are measured on the GNN.
 
     Args:
         case: The case.
         explanation: Its explanation.
         top: Sizes ``k`` at which the best nodes are measured; the explained node is one of them.
+        own: Nodes that our explainer shows of this case, the size at which others are compared with it.
 
     Returns:
-        ``""``: all nodes that are shown, where something is. ``"@k"``: the best ``k`` nodes.
+        ``""``: all nodes that are shown, where something is. ``"@k"``: the best ``k`` nodes. ``"@own"``: as many of the
+        best nodes as ours shows.
     """
     parts = shown_parts(case, explanation)
     sets = {} if parts is None else {"": tuple(sorted({node for part in parts for node in part}))}
     for size in top:
         sets[f"@{size}"] = top_nodes(_center_first(case, explanation.scores), size)
+    if own is not None:
+        sets["@own"] = top_nodes(_center_first(case, explanation.scores), own)
     return sets
 
 
 def score_cases(
-    model: nn.Module, cases: Sequence[Case], explanations: Sequence[NodeExplanation], *, top: Sequence[int] = ()
+    model: nn.Module, cases: Sequence[Case], explanations: Sequence[NodeExplanation], sets: Sequence[dict[str, Part]]
 ) -> list[dict[str, float]]:
     """Scores explanations one by one.
 
@@ -172,7 +178,7 @@ def score_cases(
         model: The explained GNN, in eval mode.
         cases: ``I`` cases of one task.
         explanations: One for each.
-        top: Sizes at which the best nodes are measured too; the explained node is one of them.
+        sets: The node sets of each that are measured on the GNN (:func:`node_sets`).
 
     Returns:
         For each case its scores by name; a score that makes no sense there is left out. Scores against the truth leave
@@ -183,7 +189,6 @@ def score_cases(
     whole = whole_predictions(model, cases)
     spread = float(whole.std(correction=0)) or 1.0
     rows = [_against_truth(case, explanation) for case, explanation in zip(cases, explanations, strict=True)]
-    sets = [node_sets(case, explanation, top) for case, explanation in zip(cases, explanations, strict=True)]
     masks = [
         torch.stack([m for nodes in chosen.values() for m in (case.mask(nodes), ~case.mask(nodes))])
         if chosen

@@ -13,7 +13,7 @@ from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.null_cases import better_than_random, fit_null_gnn, make_null_task
 from gflowbench.suites.ours import gflowexplainer
 from gflowbench.suites.run import plan, run_cells
-from gflowbench.suites.scoring import score_cases, summarize
+from gflowbench.suites.scoring import node_sets, score_cases, summarize
 from gflowbench.suites.task import Combination
 from gflowexplainer.errors import CheckpointError
 
@@ -47,7 +47,9 @@ def test_values_of_graphs_and_nodes_are_learned() -> None:
     assert score > 0.3
     cases = make_cases(model, task, task.instances()[:3])
     assert all(case.target is None and case.truth is not None for case in cases)
-    rows = score_cases(model, cases, gflowexplainer(model, task, cases, seed=0, epochs=2))
+    found = gflowexplainer(model, task, cases, seed=0, epochs=2)
+    sets = [node_sets(case, explanation) for case, explanation in zip(cases, found, strict=True)]
+    rows = score_cases(model, cases, found, sets)
     assert {"auc", "concordance", "only_error", "without_shift"} <= set(summarize(rows))
 
 

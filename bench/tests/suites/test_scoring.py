@@ -14,6 +14,7 @@ from gflowbench.suites.scoring import (
     f1,
     match,
     node_auc,
+    node_sets,
     score_cases,
     shown_parts,
     summarize,
@@ -129,7 +130,7 @@ def test_ranking_explainers_get_the_size_of_the_truth() -> None:
 def test_scores_of_a_case_by_hand() -> None:
     case = path_case([3.0, 1.0, -2.0], truth=all_of(3, (0, 1)))
     explanation = NodeExplanation(torch.tensor([0.9, 0.2, 0.3]), ((0,),))
-    row = score_cases(CountNodes(), [case], [explanation], top=(2,))[0]
+    row = score_cases(CountNodes(), [case], [explanation], [node_sets(case, explanation, (2,), own=3)])[0]
     assert row["auc"] == 0.5
     assert row["exact"] == 0
     assert row["f1"] == pytest.approx(2 / 3)
@@ -139,6 +140,7 @@ def test_scores_of_a_case_by_hand() -> None:
     assert row["necessity"] == pytest.approx(sigmoid(2) - sigmoid(-1))
     assert row["sufficiency@2"] == pytest.approx(sigmoid(1))
     assert row["necessity@2"] == pytest.approx(sigmoid(2) - sigmoid(1))
+    assert row["sufficiency@own"] == row["whole"]
     summary = summarize([row, {"auc": 1.0}, {"auc": math.nan}])
     assert summary["auc"] == 0.75
     plus, minus = torch.tensor(row["necessity"]), torch.tensor(max(row["whole"] - row["sufficiency"], 0.0))
@@ -148,7 +150,7 @@ def test_scores_of_a_case_by_hand() -> None:
 def test_explained_node_does_not_count_against_the_truth() -> None:
     case = path_case([0.0] * 4, center=1, truth=all_of(4, (2, 3)))
     explanation = NodeExplanation(torch.tensor([0.5, 9.0, 0.8, 0.7]), ((1, 2, 3),))
-    row = score_cases(CountNodes(), [case], [explanation])[0]
+    row = score_cases(CountNodes(), [case], [explanation], [{}])[0]
     assert (row["auc"], row["exact"], row["f1"], row["size"]) == (1, 1, 1, 3)
 
 
@@ -158,7 +160,7 @@ def test_truths_and_inputs_that_contradict_themselves() -> None:
     with pytest.raises(DatasetError, match="outside of"):
         all_of(3, (3,))
     with pytest.raises(InstanceError, match=r"shape \[3\] \(got \[2\]\)"):
-        score_cases(CountNodes(), [path_case([1.0] * 3)], [NodeExplanation(torch.zeros(2))])
+        score_cases(CountNodes(), [path_case([1.0] * 3)], [NodeExplanation(torch.zeros(2))], [{}])
 
 
 def test_truth_within_some_nodes() -> None:
