@@ -69,7 +69,7 @@ def make_cases(
         task: The task.
         instances: Positions of graphs, or node ids.
         correct: Whether to leave out instances whose class the GNN gets wrong: their truth is not the GNN's.
-        num_hops: Hops of a computation graph; by default the layers of the task.
+        num_hops: Hops of a computation graph; by default the layers of the task. GCN needs one more.
     """
     members = torch.tensor(list(instances), dtype=torch.long)
     if not members.numel():

@@ -189,7 +189,9 @@ def prepare(cell: Cell, out: Path) -> Problem:
         return Problem(task, model, score, null_cases.null_cases(model, null)[: cell.num_cases], True)
     real = cell.suite == "real"
     instances = task.splits["test"].tolist() if real else task.instances()
-    cases = make_cases(model, task, instances, correct=not real)[: cell.num_cases]
+    # GCN weighs a message by the degrees of both ends, so what it says depends on one step more.
+    hops = task.num_layers + (cell.gnn == "gcn")
+    cases = make_cases(model, task, instances, correct=not real, num_hops=hops)[: cell.num_cases]
     return Problem(task, model, score, cases, real or score >= LEARNED)
 
 

@@ -249,6 +249,8 @@ def _against_truth(case: Case, explanation: NodeExplanation) -> dict[str, float]
         row["auc"] = node_auc(scores, truth.union)
         if parts is not None:
             row |= match(parts, truth)
+        if explanation.parts is None:
+            row.pop("exact_parts", None)  # a ranking says nothing of parts
         if truth.contributions is not None:
             row |= agreement(NodeExplanation(scores, signed=signed), truth)
     return row

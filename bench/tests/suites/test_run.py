@@ -3,18 +3,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 from gflowbench.suites import logic_suite, null_cases
 from gflowbench.suites.__main__ import main
-from gflowbench.suites.cases import make_cases
-from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, split_score
-from gflowbench.suites.gnns import load_gnn, save_gnn
+from gflowbench.suites.cases import make_cases, whole_predictions
+from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, predict, split_score
+from gflowbench.suites.gnns import Shape, build_gnn, load_gnn, save_gnn
 from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.null_cases import better_than_random, fit_null_gnn, make_null_task
 from gflowbench.suites.ours import gflowexplainer
 from gflowbench.suites.run import plan, run_cells
 from gflowbench.suites.scoring import node_sets, score_cases, summarize
-from gflowbench.suites.task import Combination
+from gflowbench.suites.task import Combination, SuiteTask
 from gflowexplainer.errors import CheckpointError
 
 SMALL = dict.fromkeys(logic_suite.NAMES, 300)
@@ -65,6 +67,22 @@ def test_ours_on_graphs_and_nodes() -> None:
             assert 1 <= len(explanation.parts[0]) <= 4
             assert case.center is None or case.center in explanation.parts[0]
     assert gflowexplainer(model, task, [], seed=0) == []
+
+
+@pytest.mark.parametrize("gnn", ["gcn", "gin", "graphsage", "gat"])
+def test_computation_graphs_give_the_prediction_of_the_whole_graph(gnn: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    graph = Data(
+        x=torch.randn(40, 3, generator=generator),
+        edge_index=to_undirected(torch.randint(0, 40, (2, 50), generator=generator)),
+        y=torch.zeros(40, dtype=torch.long),
+    )
+    task = SuiteTask("toy", "node", "multiclass_classification", [graph], {}, {}, num_layers=2)
+    model = build_gnn(Shape(gnn=gnn, level="node", in_channels=3, out_channels=2, num_layers=2), 0).eval()
+    cases = make_cases(model, task, range(40), correct=False, num_hops=2 + (gnn == "gcn"))
+    assert min(case.num_nodes for case in cases) < 40
+    whole = predict(model, task, torch.arange(40)).double().softmax(dim=1).max(dim=1).values
+    assert torch.allclose(whole_predictions(model, cases), whole, atol=1e-5)
 
 
 def test_a_run_is_resumed(tmp_path: Path, small: None, capsys: pytest.CaptureFixture[str]) -> None:
