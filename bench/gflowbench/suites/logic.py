@@ -56,9 +56,12 @@ def both_adjacent(rng: np.random.Generator, palette: Palette, label: int) -> Mad
 
 
 def count(rng: np.random.Generator, palette: Palette, label: int) -> Made:
-    """Class 1: two copies of A. Class 0: one or none."""
+    """Class 1: two copies of A. Class 0: one or none; some graphs hold nothing but one copy, so one is not enough."""
     copies = 2 if label else int(rng.random() < 0.75)
-    return _planted(rng, palette, label, [palette.first] * copies, 3, Combination.ALL if label else Combination.NONE)
+    total = max(copies, int(rng.integers(1, 4)))
+    return _planted(
+        rng, palette, label, [palette.first] * copies, total, Combination.ALL if label else Combination.NONE
+    )
 
 
 def absence(rng: np.random.Generator, palette: Palette, label: int) -> Made:
