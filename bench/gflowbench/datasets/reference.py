@@ -17,6 +17,7 @@ CHECKSUMS = {
     "ba_2motifs.npz": "150823118f3b7e25d1ed370b52a320cb145faea9af4b99ae290f9852be2cc8b1",
     "ba_community.npz": "2a200acad05914e2a5f07f0231016cc45eff297f64907c540fc8582f8dac8a74",
     "ba_shapes.npz": "b8f2f4cdb85f0e921bc6428e68ae979a83c8fc191872794f0980d35ff50ba26a",
+    "cora.npz": "ab5c3bfca6b97d626d49598ad8a694acb0aacd78eab45429a086b47485e60473",
     "mutagenicity.npz": "b8b1ffb1efedc52c777b5b742085bc454e25d7a73ae41d9cbe9740f18aa7ba18",
     "sst2_text.npz": "a2050c82ce8ffd4d2cc21470bb9cb36940983679166d8a1b4b71244844c3d6d1",
     "tree_cycles.npz": "81460604b19747fa5560301a75e8ba7bfec8845150a71c3b3c2201dae56a5b7f",

@@ -1,0 +1,154 @@
+"""Training of a GNN on a task of a suite, classes or values, and whether it has learned the task."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from sklearn.metrics import r2_score
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+from gflowbench.suites.gnns import Shape, SuiteGNN, build_gnn
+from gflowbench.suites.task import SuiteTask
+
+LEARNED = 0.95
+"""Test accuracy, or for values R2, from which on a GNN counts as having learned its task."""
+_PARTITIONS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How long and how fast a GNN is trained.
+
+    Attributes:
+        epochs: Passes over the training instances at most.
+        learning_rate: Of Adam at the start; it falls to zero along a cosine.
+        weight_decay: Of Adam.
+        batch_size: Graphs in one step; node tasks take the whole graph.
+        good_enough: Validation loss at which training ends early; relative to the variance for values.
+    """
+
+    epochs: int = 50
+    learning_rate: float = 5e-3
+    weight_decay: float = 0.0
+    batch_size: int = 64
+    good_enough: float = 2e-3
+
+
+NODE_SCHEDULE = Schedule(epochs=250, learning_rate=1e-2)
+
+
+def fit_gnn(
+    gnn: str, task: SuiteTask, seed: int, schedule: Schedule | None = None, **shape: float
+) -> tuple[SuiteGNN, float]:
+    """Trains a GNN and keeps the weights of its best epoch: highest validation accuracy, then lowest loss.
+
+    Args:
+        gnn: The convolution, one of :data:`~gflowbench.suites.gnns.GNNS`.
+        task: The task.
+        seed: Fixes initial weights, dropout and the order of the graphs; the global random state is left as it was.
+        schedule: How long and how fast.
+        **shape: Further fields of :class:`~gflowbench.suites.gnns.Shape`.
+
+    Returns:
+        The GNN in eval mode, and its test accuracy or R2.
+    """
+    if schedule is None:
+        schedule = NODE_SCHEDULE if task.level == "node" else Schedule()
+    fields = {"hidden_channels": task.hidden_channels, "num_layers": task.num_layers, **shape}
+    model = build_gnn(
+        Shape(
+            gnn=gnn,
+            level=task.level,
+            in_channels=task.graphs[0].num_features,
+            out_channels=task.num_classes,
+            **fields,  # type: ignore[arg-type]
+        ),
+        seed,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        _descend(model, task, schedule, np.random.default_rng(seed))
+    return model.eval(), split_score(model, task)
+
+
+@torch.no_grad()
+def split_score(model: nn.Module, task: SuiteTask, split: str = "test") -> float:
+    """Returns the accuracy, or for values R2, on a split."""
+    members = task.splits[split]
+    output = predict(model, task, members)
+    truth = task.labels(members)
+    if task.is_regression:
+        return float(r2_score(truth.numpy(), output[:, 0].numpy()))
+    return float((output.argmax(dim=1) == truth).double().mean())
+
+
+@torch.no_grad()
+def predict(model: nn.Module, task: SuiteTask, members: Tensor, batch_size: int = 256) -> Tensor:
+    """Returns logits or values of instances on their whole graphs, shape ``[I, C]``."""
+    if task.level == "node":
+        return model(task.graphs[0].x, task.graphs[0].edge_index)[members]
+    outputs = []
+    for chunk in members.split(batch_size):
+        batch = Batch.from_data_list([task.graphs[i] for i in chunk.tolist()])
+        outputs.append(model(batch.x, batch.edge_index, batch.batch))
+    return torch.cat(outputs)
+
+
+def _descend(model: SuiteGNN, task: SuiteTask, schedule: Schedule, rng: np.random.Generator) -> None:
+    """Trains ``model`` in place."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, schedule.epochs)
+    spread = 1.0
+    if task.is_regression:
+        spread = float(task.labels(task.splits["train"]).var())
+    partitions = _partitions(task, schedule.batch_size, rng)
+    validation = _batch(task, task.splits["val"])
+    best, weights = (-1.0, 0.0), copy.deepcopy(model.state_dict())
+    for epoch in range(schedule.epochs):
+        model.train()
+        batches = partitions[epoch % len(partitions)]
+        for number in rng.permutation(len(batches)):
+            optimizer.zero_grad()
+            _loss(model, task, batches[number]).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 2.0)
+            optimizer.step()
+        falling.step()
+        with torch.no_grad():
+            loss = float(_loss(model.eval(), task, validation)) / spread
+        accuracy = 0.0 if task.is_regression else split_score(model, task, "val")
+        if (accuracy, -loss) > best:
+            best, weights = (accuracy, -loss), copy.deepcopy(model.state_dict())
+        if loss < schedule.good_enough:
+            break
+    model.load_state_dict(weights)
+
+
+def _loss(model: nn.Module, task: SuiteTask, batch: Data) -> Tensor:
+    output = model(batch.x, batch.edge_index, batch.get("batch"))
+    if "members" in batch:
+        output = output[batch.members]
+    if task.is_regression:
+        return nn.functional.mse_loss(output[:, 0], batch.y)
+    return nn.functional.cross_entropy(output, batch.y)
+
+
+def _partitions(task: SuiteTask, batch_size: int, rng: np.random.Generator) -> list[list[Data]]:
+    """Puts the training graphs into batches, a few times anew: doing so every epoch would take most of the time."""
+    train = task.splits["train"]
+    if task.level == "node":
+        return [[_batch(task, train)]]
+    orders = [train[torch.from_numpy(rng.permutation(len(train)))] for _ in range(_PARTITIONS)]
+    return [[_batch(task, chunk) for chunk in order.split(batch_size)] for order in orders]
+
+
+def _batch(task: SuiteTask, members: Tensor) -> Data:
+    """Returns the graphs of ``members`` as one, with the labels of ``members`` as ``y``."""
+    if task.level == "node":
+        graph = task.graphs[0]
+        return Data(x=graph.x, edge_index=graph.edge_index, members=members, y=graph.y[members])
+    batch = Batch.from_data_list([task.graphs[i] for i in members.tolist()])
+    return Data(x=batch.x, edge_index=batch.edge_index, batch=batch.batch, y=batch.y.view(-1))

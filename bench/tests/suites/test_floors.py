@@ -1,0 +1,140 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from gflowbench.suites import floors, peers
+from gflowbench.suites.cases import Case, make_cases
+from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
+from gflowexplainer.errors import ConfigError
+
+OPTIONS: dict[str, Any] = {"seed": 0, "max_nodes": 3}
+
+
+class SumOfNodes(nn.Module):
+    """Says class 1 with logit (sum of x) - 2, of a node with the sum over itself and its neighbours."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        if batch is None:
+            total = x[:, 0].index_add(0, edge_index[1], x[edge_index[0], 0]) - 2
+        else:
+            total = torch.zeros(int(batch.max()) + 1).index_add(0, batch, x[:, 0]) - 2
+        return torch.stack([torch.zeros_like(total), total], dim=1)
+
+
+class ValueOfNodes(SumOfNodes):
+    """The same as a value."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        return super().forward(x, edge_index, batch)[:, 1:]
+
+
+def path_graph(values: list[float]) -> Data:
+    n = len(values)
+    forth = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
+    return Data(
+        x=torch.tensor(values)[:, None], edge_index=torch.cat([forth, forth.flip(0)], dim=1), y=torch.tensor([1])
+    )
+
+
+def task_of(graphs: list[Data], level: str = "graph", mode: str = "multiclass_classification") -> SuiteTask:
+    number = len(graphs) if level == "graph" else graphs[0].num_nodes
+    splits = {"test": torch.arange(number)}
+    return SuiteTask("toy", level, mode, graphs, {}, splits, num_layers=1)
+
+
+@pytest.fixture
+def graph_task() -> SuiteTask:
+    return task_of([path_graph([0.0, 0.0, 0.0, 3.0, 4.0]), path_graph([5.0, 0.0, 0.0])])
+
+
+@pytest.fixture
+def cases(graph_task: SuiteTask) -> list[Case]:
+    return make_cases(SumOfNodes(), graph_task, [0, 1])
+
+
+def test_occlusion_is_the_fall_by_hand(graph_task: SuiteTask, cases: list[Case]) -> None:
+    scores = peers.occlusion(SumOfNodes(), graph_task, cases, **OPTIONS)[0].scores
+    logit = torch.tensor([5.0, 5.0, 5.0, 2.0, 1.0], dtype=torch.double)
+    assert torch.allclose(scores, torch.tensor(5.0, dtype=torch.double).sigmoid() - logit.sigmoid())
+
+
+def test_greedy_grows_from_the_best_node(graph_task: SuiteTask, cases: list[Case]) -> None:
+    first, second = peers.greedy(SumOfNodes(), graph_task, cases, **OPTIONS)
+    assert first.scores.argsort(descending=True)[:2].tolist() == [4, 3]
+    assert first.parts == ((3, 4),)
+    assert second.parts == ((0,),)
+
+
+def test_gradients_by_hand(graph_task: SuiteTask, cases: list[Case]) -> None:
+    for case, flat, integrated in zip(
+        cases,
+        peers.saliency(SumOfNodes(), graph_task, cases, **OPTIONS),
+        peers.integrated_gradients(SumOfNodes(), graph_task, cases, **OPTIONS),
+        strict=True,
+    ):
+        assert torch.allclose(flat.scores, torch.ones(case.num_nodes, dtype=torch.double))
+        assert torch.allclose(integrated.scores, case.x[:, 0].double())
+
+
+def test_signs_of_values() -> None:
+    task = task_of([path_graph([1.0, -2.0, 0.0])], mode="regression")
+    cases = make_cases(ValueOfNodes(), task, [0])
+    for explain in (peers.occlusion, peers.integrated_gradients):
+        found = explain(ValueOfNodes(), task, cases, **OPTIONS)[0]
+        assert found.signed is not None
+        assert found.signed.tolist() == pytest.approx([1.0, -2.0, 0.0])
+        assert found.scores.tolist() == pytest.approx([1.0, 2.0, 0.0])
+
+
+def test_floors_on_graphs(graph_task: SuiteTask, cases: list[Case]) -> None:
+    model = SumOfNodes()
+    assert floors.degree(model, graph_task, cases, **OPTIONS)[0].scores.tolist() == [1, 2, 2, 2, 1]
+    assert floors.distance(model, graph_task, cases, **OPTIONS)[0].scores.argmax() == 2
+    rare = floors.rarity(model, graph_task, cases, **OPTIONS)[0].scores
+    assert torch.allclose(rare.exp(), torch.tensor([8 / 5, 8 / 5, 8 / 5, 8.0, 8.0], dtype=torch.double))
+    grown = floors.random_growth(model, graph_task, cases, **OPTIONS)[0]
+    assert float(grown.scores.sum()) == pytest.approx(3)
+    again = floors.random_growth(model, graph_task, cases, **OPTIONS)[0]
+    assert torch.equal(grown.scores, again.scores)
+    with pytest.raises(ConfigError, match="needs classes of nodes"):
+        floors.class_probability(model, graph_task, cases, **OPTIONS)
+
+
+def test_floors_on_nodes() -> None:
+    graph = path_graph([0.0, 1.0, 3.0, 0.0, 0.0])
+    graph.y = torch.tensor([0, 1, 1, 1, 0])
+    task = task_of([graph], level="node")
+    model = SumOfNodes()
+    case = make_cases(model, task, [3])[0]
+    assert case.nodes.tolist() == [2, 3, 4]
+    assert case.center == 1
+    assert floors.distance(model, task, [case], **OPTIONS)[0].scores.tolist() == [-1, 0, -1]
+    nearest = floors.breadth_first(model, task, [case], seed=0, max_nodes=2)[0]
+    assert nearest.parts is not None
+    assert 1 in nearest.parts[0]
+    probability = floors.class_probability(model, task, [case], **OPTIONS)[0].scores
+    assert torch.allclose(probability, torch.tensor([2.0, 1.0, -2.0], dtype=torch.double).sigmoid())
+    removed = peers.occlusion(model, task, [case], **OPTIONS)[0].scores
+    assert removed.argsort(descending=True).tolist() == [1, 0, 2]
+    assert peers.greedy(model, task, [case], **OPTIONS)[0].parts == ((0, 1),)
+
+
+def test_random_growth_is_connected() -> None:
+    neighbors = [[1], [0, 2], [1, 3], [2]]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        grown = sorted(floors.grow_randomly(neighbors, None, 3, rng))
+        assert grown in ([0, 1, 2], [1, 2, 3])
+
+
+def test_truth_shows_one_of_several_and_all_required() -> None:
+    graph = path_graph([1.0, 1.0, 1.0, 1.0])
+    for how, parts in ((Combination.ANY, ((0,),)), (Combination.ALL, ((0,), (3,)))):
+        task = SuiteTask("toy", "graph", "multiclass_classification", [graph], {0: TaskTruth(4, how, ((0,), (3,)))}, {})
+        found = peers.truth(SumOfNodes(), task, make_cases(SumOfNodes(), task, [0]), **OPTIONS)[0]
+        assert found.parts == parts
+        assert found.scores.tolist() == [1, 0, 0, 1]
