@@ -1,5 +1,6 @@
 """Explains predictions of graph neural networks by sampling connected subgraphs."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gflowexplainer.version import __version__
@@ -7,18 +8,19 @@ from gflowexplainer.version import __version__
 if TYPE_CHECKING:
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.explanation.explanation import SubgraphExplanation
+    from gflowexplainer.explanation.explanation_list import ExplanationList
 
-__all__ = ["GFlowExplainer", "SubgraphExplanation", "__version__"]
+__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "__version__"]
+
+_HOMES = {
+    "ExplanationList": "gflowexplainer.explanation.explanation_list",
+    "GFlowExplainer": "gflowexplainer.explainer",
+    "SubgraphExplanation": "gflowexplainer.explanation.explanation",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Imports the two classes, and with them torch, when they are first named."""
-    if name == "GFlowExplainer":
-        from gflowexplainer.explainer import GFlowExplainer
-
-        return GFlowExplainer
-    if name == "SubgraphExplanation":
-        from gflowexplainer.explanation.explanation import SubgraphExplanation
-
-        return SubgraphExplanation
+    """Imports a class, and with it torch, when it is first named."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'gflowexplainer' has no attribute {name!r}")

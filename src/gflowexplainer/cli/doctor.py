@@ -19,11 +19,14 @@ from gflowexplainer.version import __version__
 
 ESSENTIAL = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "tqdm")
 EXTRAS = {
-    "scikit-learn": ("evaluation: metrics", 'pip install "gflowexplainer[evaluation]"'),
+    "gflowbench": ("demo, evaluate, reproduce, datasets", "pip install gflowbench"),
     "matplotlib": ("figures, explanation.draw", 'pip install "gflowexplainer[figures]"'),
     "networkx": ("explanation.to_networkx", 'pip install "gflowexplainer[figures]"'),
     "jinja2": ("the HTML report", "pip install jinja2"),
+    "pandas": ("explanations.to_dataframe", "pip install pandas"),
     "rdkit": ("molecules: --smiles, drawings", 'pip install "gflowexplainer[molecules]"'),
+    "lightning-fabric": ("fit --devices", 'pip install "gflowexplainer[distributed]"'),
+    "ray": ("bulk", 'pip install "gflowexplainer[ray]"'),
 }
 OK, MISSING, BROKEN = "ok", "missing", "broken"
 GROUP = "gflowexplainer.checks"

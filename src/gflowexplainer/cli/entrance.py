@@ -10,5 +10,5 @@ def main() -> None:
     except ImportError as error:
         if error.name not in {"typer", "rich"}:
             raise
-        sys.exit(f"The command line needs '{error.name}'. Install it with: pip install \"gflowexplainer[evaluation]\"")
+        sys.exit(f"The command line needs '{error.name}'. Install it with: pip install \"gflowexplainer[cli]\"")
     app(prog_name="gflowexplainer")

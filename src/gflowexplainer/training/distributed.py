@@ -43,6 +43,12 @@ class Fabric(Protocol):
     def device(self) -> torch.device:
         """Where this process computes."""
 
+    def all_reduce(self, data: Tensor, *, reduce_op: str) -> Any:
+        """Adds a tensor of all processes up."""
+
+    def all_gather(self, data: Tensor) -> Any:
+        """Stacks a tensor of all processes."""
+
 
 class Ranks:
     """The processes of a training, seen from one of them.
@@ -55,6 +61,11 @@ class Ranks:
         self.rank = 0 if fabric is None else fabric.global_rank
         self.size = 1 if fabric is None else fabric.world_size
         self._device = torch.device("cpu") if fabric is None else fabric.device
+        self._collectives = fabric
+
+    def _fabric(self) -> Fabric:
+        assert self._collectives is not None
+        return self._collectives
 
     @property
     def first(self) -> bool:
@@ -68,9 +79,8 @@ class Ranks:
     def add(self, values: Tensor) -> Tensor:
         """Adds a tensor of the same shape in all processes up; each gets the sum."""
         if self.size > 1:
-            values = values.clone()
             with self._others():
-                distributed.all_reduce(values)
+                values = self._fabric().all_reduce(values.clone(), reduce_op="sum")
         return values
 
     def mean(self, *losses: Loss) -> tuple[list[Tensor], list[float]]:
@@ -110,9 +120,8 @@ class Ranks:
     def _below(self, column: Tensor, lengths: list[int]) -> Tensor:
         padded = column.new_zeros((max(lengths), *column.shape[1:]))
         padded[: column.size(0)] = column
-        every = [torch.empty_like(padded) for _ in lengths]
         with self._others():
-            distributed.all_gather(every, padded)
+            every = self._fabric().all_gather(padded)
         return torch.cat([part[:count] for part, count in zip(every, lengths, strict=True)])
 
     def copy(self, module: nn.Module) -> None:
