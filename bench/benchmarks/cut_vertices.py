@@ -330,6 +330,8 @@ def draw_curve(results: list[dict[str, Any]], folder: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.ticker import FuncFormatter, NullLocator
 
+    from gflowexplainer.report.figures import save_figure
+
     styles = {
         "networkx": ("networkx", "#9a9a9a", "s", "-"),
         "Tarjan in Python": ("Tarjan, plain Python", "#d08a00", "^", "--"),
@@ -352,10 +354,7 @@ def draw_curve(results: list[dict[str, Any]], folder: Path) -> None:
     axes.grid(which="major", color="#dddddd", linewidth=0.7)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="upper left")
-    folder.mkdir(parents=True, exist_ok=True)
-    for suffix in ("png", "svg"):
-        metadata = {"Date": None} if suffix == "svg" else None
-        figure.savefig(folder / f"cut_vertices.{suffix}", dpi=160, metadata=metadata)
+    save_figure(figure, folder / "cut_vertices")
     pyplot.close(figure)
 
 

@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks.measuring import write_json
+from gflowexplainer.report.figures import save_figure
 from gflowexplainer.storage.files import write_bytes
 
 STYLES = {
@@ -42,7 +43,7 @@ def summarize(folder: Path) -> None:
     if amortised:
         tables += [amortised_table(amortised), samples_table(amortised)]
         draw_amortised(amortised, folder / "amortised")
-    write_json(folder / "summary.json", {"tables": tables})
+    write_json(folder / "summary.json", {"tables": tables, "computed": origins([*single, *amortised])})
     text = "\n\n".join(markdown(table) for table in tables) + "\n"
     write_bytes(folder / "summary.md", text.encode())
     print(text)
@@ -51,6 +52,18 @@ def summarize(folder: Path) -> None:
 def finished(folder: Path, prefix: str) -> list[dict[str, Any]]:
     """Reads the finished runs whose name begins with ``prefix``."""
     return [json.loads(path.read_text()) for path in sorted((folder / "runs").glob(f"{prefix}-*.json"))]
+
+
+def origins(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Says how many runs were computed by which command, code and versions, on which days; the runs are not kept."""
+    groups: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        same = {name: run.get(name) for name in ("command", "code", "versions", "threads", "device")}
+        group = groups.setdefault(json.dumps(same), same | {"runs": 0, "seeds": [], "dates": []})
+        group["runs"] += 1
+        group["seeds"] = sorted({*group["seeds"], run["job"].get("seed", 0)})
+        group["dates"] = sorted({*group["dates"], run["date"]})
+    return list(groups.values())
 
 
 def single_table(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -209,7 +222,5 @@ def add_legend(figure: plt.Figure, panels: np.ndarray, columns: int, room: float
 
 def save(figure: plt.Figure, path: Path) -> None:
     """Writes a figure as PNG and SVG."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in (".png", ".svg"):
-        figure.savefig(path.with_suffix(suffix), dpi=150, metadata={"Date": None} if suffix == ".svg" else None)
+    save_figure(figure, path)
     plt.close(figure)

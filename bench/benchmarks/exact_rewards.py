@@ -25,6 +25,7 @@ from gflowbench.metrics.auc import pooled_auc
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.undirected import UndirectedEdges
 from gflowbench.models import load_published, train
+from gflowexplainer.report.figures import save_figure
 from gflowexplainer.storage.files import write_bytes
 
 PLAIN = {"relative_beta": False, "min_nodes": 1, "max_nodes": 7, "measure": "uniform"}
@@ -127,6 +128,5 @@ def draw(results: dict[str, dict[str, float]], folder: Path) -> None:
     axes.axvline(0.5, color="#9aa5b1", linewidth=0.8)
     axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
     axes.legend(fontsize=8, loc="lower left")
-    for suffix in ("png", "svg"):
-        figure.savefig(folder / f"exact_rewards.{suffix}", dpi=150)
+    save_figure(figure, folder / "exact_rewards")
     plt.close(figure)

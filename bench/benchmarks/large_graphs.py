@@ -175,6 +175,8 @@ def draw(results: list[dict[str, Any]], folder: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    from gflowexplainer.report.figures import save_figure
+
     styles = {
         "gnn_explainer": ("#9a9a9a", "s", "-"),
         "k_hop_subgraph": ("#d08a00", "^", "--"),
@@ -197,9 +199,7 @@ def draw(results: list[dict[str, Any]], folder: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower center", ncols=len(styles))
-    folder.mkdir(parents=True, exist_ok=True)
-    for suffix in ("png", "svg"):
-        figure.savefig(folder / f"large_graphs.{suffix}", dpi=160, metadata={"Date": None} if suffix == "svg" else None)
+    save_figure(figure, folder / "large_graphs")
     pyplot.close(figure)
 
 

@@ -19,6 +19,7 @@ import torch
 
 import gflowexplainer
 from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.provenance import code_digest
 
 Name = TypeVar("Name", bound=Hashable)
 FULL, FAST = Path("results/bench"), Path("runs/bench-fast")
@@ -32,9 +33,10 @@ def results_folder(name: str, fast: bool) -> Path:
 
 
 def environment() -> dict[str, Any]:
-    """Records what a reader needs to judge a number: versions, threads, date, command."""
+    """Records what a reader needs to judge a number: versions, code, threads, date, command."""
     return {
         "command": " ".join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "code": code_digest(),
         "date": datetime.now(timezone.utc).date().isoformat(),
         "versions": {
             "gflowexplainer": gflowexplainer.__version__,

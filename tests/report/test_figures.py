@@ -30,6 +30,16 @@ def test_files_have_names_of_the_cases(house_case, tmp_path):
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
+def test_a_png_is_small_and_keeps_its_colours(house_case, tmp_path):
+    others = {f"explainer {number}": torch.rand(12) for number in range(4)}
+    (path,) = write_figures(Report("r", [house_case(others=others)]), tmp_path, ["png"])
+    found = pixels(path)
+    assert 1000 < found.shape[1] <= 1280
+    assert len(np.unique(found.reshape(-1, found.shape[2]), axis=0)) <= 128
+    assert (found == 1).all(axis=2).mean() > 0.5  # the paper is white, not nearly white
+    assert path.stat().st_size < 150_000
+
+
 def test_same_report_same_bytes(house_case, tmp_path):
     report = Report("r", [house_case()])
     for form in ("png", "svg", "pdf"):

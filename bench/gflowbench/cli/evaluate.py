@@ -138,7 +138,7 @@ def evaluate(
             typer.echo(dumps(record.to_dict(), indent=1))
         else:
             show_record(record)
-            tell(f"Written: {out / 'results.json'}, results.md, results.tex")
+            tell(f"Written: {out / 'summary.json'}, values.json, results.md, results.tex")
             typer.echo(report)
         if any(cell.status == "failed" for cell in record.cells):
             raise typer.Exit(PROBLEM)
@@ -146,11 +146,12 @@ def evaluate(
 
 def write_record(record: Record, run: Run, notes: Sequence[str] = ()) -> None:
     """Writes the record as JSON, and its tables as Markdown and LaTeX, with ``notes`` and failures below."""
-    from gflowbench.protocol.presentation import all_details, costs, failures, overviews, thinning
+    from gflowbench.protocol.presentation import all_details, costs, failures, in_short, overviews, thinning
     from gflowbench.protocol.record import left_out_lines
 
-    tables = [*overviews(record), *thinning(record), *costs(record), *all_details(record)]
-    run.write_results(record.to_dict(), tables, [*notes, *left_out_lines(record.left_out), *failures(record)])
+    tables = [*in_short(record), *overviews(record), *thinning(record), *costs(record), *all_details(record)]
+    run.write_tables(tables, [*notes, *left_out_lines(record.left_out), *failures(record)])
+    record.write(run.folder)
 
 
 def show_record(record: Record) -> None:

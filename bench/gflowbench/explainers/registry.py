@@ -66,6 +66,14 @@ def misfit(name: str, architecture: str | None) -> str:
     return f"it explains {' and '.join(entry.architectures)} models only, and this is a {architecture}"
 
 
+def module_of(name: str) -> str | None:
+    """Returns the module that an explainer is made in; ``None`` if it is not registered."""
+    entry = _ENTRIES.get(name)
+    if entry is None:
+        return None
+    return entry.factory.partition(":")[0] if isinstance(entry.factory, str) else entry.factory.__module__
+
+
 def create(name: str, **settings: Any) -> Explainer:
     """Makes the explainer ``name``; an unknown name is answered with the nearest right one."""
     factory = _ENTRIES[one_of("explainer", name, names())].factory

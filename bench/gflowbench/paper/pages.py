@@ -8,7 +8,8 @@ from typing import Any
 
 from gflowbench.paper.experiment import VERDICTS, Experiment, counted
 from gflowbench.paper.experiments import experiment, names
-from gflowbench.paper.run_experiment import FIGURES, has_results, read_results, tables_of
+from gflowbench.paper.run_experiment import FIGURES, has_summary, read_summary, tables_of
+from gflowbench.protocol.record import SUMMARY
 from gflowexplainer.report.tables import Table, join
 
 _COMMANDS = ("list", "all --fast", "all")
@@ -25,7 +26,7 @@ def all_pages(results: Path) -> dict[str, str]:
     Returns:
         The text of each page by its path inside the folder of documents; experiments without results have no page.
     """
-    found = {name: read_results(results / name) for name in names() if has_results(results / name)}
+    found = {name: read_summary(results / name) for name in names() if has_summary(results / name)}
     pages = {f"{PAGES}/{name}.md": page(experiment(name), record) for name, record in found.items()}
     return {OVERVIEW: overview(found)} | pages
 
@@ -36,7 +37,8 @@ def page(one: Experiment, record: Mapping[str, Any]) -> str:
         _MADE,
         f"# {one.title}",
         f"```bash\n{record['command']}\n```",
-        f"{size_of(record)} {origin_of(record)} Everything measured: [results/{one.name}](../../results/{one.name}).",
+        f"{size_of(record)} {origin_of(record)} Seeds, versions and code: "
+        f"[{SUMMARY}](../../results/{one.name}/{SUMMARY}).",
         f"## What the paper claims\n\n{one.claims.strip()}",
         f"## How it is measured here\n\n{one.method.strip()}",
         "## Does it hold?",
@@ -67,7 +69,8 @@ def overview(found: Mapping[str, Mapping[str, Any]]) -> str:
         "part*, *does not hold*, or *cannot be told*. Verdicts and evidence are computed from the result files.",
         "\n".join(["```bash", *(f"gflowexplainer reproduce {words}" for words in _COMMANDS), "```"]),
         "`--fast` runs fewer seeds, instances and epochs and writes to `runs/reproduce-fast`; without it the results "
-        "in `results/` are made anew. A run that was interrupted goes on with the same command.",
+        "in `results/` are made anew. A run that was interrupted goes on with the same command; what was computed by "
+        "other code than today's is computed again. Git keeps summaries and figures, not every value and cell.",
         f"{sum(counts.values())} claims: {tally}.",
         _left(table.to_markdown()).strip(),
     ]

@@ -2,7 +2,8 @@
 
 ============================  ==========================================================================
 ``cells/``                    One file a finished step; a second run goes on from them.
-``results.json``              Tables, verdicts, notes, every value, and what is needed to repeat it.
+``summary.json``              Tables, verdicts, notes, and what is needed to repeat it.
+``values.json``               Every value that these are made from.
 ``results.md``, ``.tex``      The same for people and papers.
 ``figures/``                  Every figure as PNG and SVG.
 ============================  ==========================================================================
@@ -18,14 +19,15 @@ from typing import Any
 from gflowbench.paper.experiment import Experiment, Outcome, Results, Scope, counted
 from gflowbench.paper.steps import Done, Step, Tell
 from gflowbench.protocol.cells import one_line
+from gflowbench.protocol.record import SUMMARY, VALUES
 from gflowexplainer.errors import CheckpointError, ConfigError, ExperimentError, GFlowExplainerError
 from gflowexplainer.report.tables import Table, join
 from gflowexplainer.storage.files import read_json, write_json, write_text
 from gflowexplainer.storage.provenance import environment
 
-FORMAT = "gflowexplainer-experiment-1"
+FORMAT = "gflowexplainer-experiment-2"
 FULL, FAST = Path("results"), Path("runs/reproduce-fast")
-RESULTS, FIGURES = "results.json", "figures"
+FIGURES = "figures"
 
 
 def base_folder(fast: bool) -> Path:
@@ -54,7 +56,7 @@ def run(
             there.
 
     Returns:
-        What was written to ``results.json``; ``None`` if nothing was.
+        What was written to ``summary.json``; ``None`` if nothing was.
     """
     folder = Path(folder)
     if part is not None and not 1 <= part[0] <= part[1]:
@@ -103,7 +105,7 @@ def _finish(
 def _write(
     experiment: Experiment, results: Results, outcome: Outcome, done: Sequence[Done], folder: Path
 ) -> dict[str, Any]:
-    """Draws the figures and writes all files; the results last, as they say that the rest is there."""
+    """Draws the figures and writes all files; the summary last, as it says that the rest is there."""
     from gflowexplainer.report.figures import save_figure
 
     for drawing in outcome.drawings:
@@ -117,6 +119,7 @@ def _write(
         "command": command_of(experiment.name, scope),
         "fast": scope.fast,
         "seeds": scope.num_seeds,
+        "seeds_used": sorted({seed for each in done for seed in each.seeds}),
         **environment(),
         "computed": _origins([origin for each in done for origin in each.origins]),
         "verdicts": [vars(verdict) for verdict in outcome.verdicts],
@@ -124,27 +127,27 @@ def _write(
         "figures": [{"name": drawing.name, "caption": drawing.caption} for drawing in outcome.drawings],
         "notes": [*outcome.notes, *failures],
         "failures": failures,
-        "values": results.values,
     }
     write_text(folder / "results.md", _markdown(record, outcome.tables))
     heads = [str(record["command"]), *(f"{v.verdict}: {v.claim} {v.evidence}" for v in outcome.verdicts)]
     write_text(folder / "results.tex", join(outcome.tables, "latex", [*heads, *record["notes"]]))
-    write_json(folder / RESULTS, record)
-    return read_results(folder)
+    write_json(folder / VALUES, results.values)
+    write_json(folder / SUMMARY, record)
+    return read_summary(folder)
 
 
-def has_results(folder: str | Path) -> bool:
+def has_summary(folder: str | Path) -> bool:
     """Whether a folder holds results of an experiment, and not of something else."""
-    path = Path(folder) / RESULTS
+    path = Path(folder) / SUMMARY
     record = read_json(path) if path.is_file() else None
     return isinstance(record, dict) and record.get("format") == FORMAT
 
 
-def read_results(folder: str | Path) -> dict[str, Any]:
-    """Reads the results of an experiment."""
-    if not has_results(folder):
+def read_summary(folder: str | Path) -> dict[str, Any]:
+    """Reads what an experiment found, without the single values."""
+    if not has_summary(folder):
         raise CheckpointError(f"'{folder}' holds no results of an experiment. Run 'gflowexplainer reproduce' again.")
-    return read_json(Path(folder) / RESULTS)
+    return read_json(Path(folder) / SUMMARY)
 
 
 def tables_of(record: Mapping[str, Any]) -> list[Table]:
@@ -177,12 +180,13 @@ def _markdown(record: Mapping[str, Any], tables: Sequence[Table]) -> str:
 
 
 def _origins(origins: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Groups steps by versions and device: how many, from when to when, and how many seconds they took."""
+    """Groups steps by versions and device: how many, by which code, from when to when, and in how many seconds."""
     groups: dict[str, dict[str, Any]] = {}
     for origin in origins:
         same = {"versions": origin["versions"], "device": origin["device"]}
         group = groups.setdefault(str(same), same | {"steps": 0, "first": origin["created"], "seconds": 0.0})
         group["steps"] += 1
+        group["code"] = sorted({*group.get("code", []), origin["code"]} - {None})
         group["first"] = min(group["first"], origin["created"])
         group["last"] = max(group.get("last", ""), origin["created"])
         group["seconds"] += origin["seconds"] or 0.0

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from gflowbench.protocol import Contestant, Problem, ProtocolSettings, Record, evaluate
 from gflowbench.protocol.cells import file_of
+from gflowbench.protocol.code import step_code
 from gflowbench.protocol.plan import Plan, whole
 from gflowbench.protocol.presentation import failures
 from gflowbench.protocol.record import Cell, Group
@@ -34,14 +35,16 @@ class Done:
     Attributes:
         value: What came out, as JSON can hold it.
         how: ``"stored"``, or how long it took.
-        origins: When, with which versions and on which device it was computed.
+        origins: When, with which versions and code and on which device it was computed.
         failures: What of it failed, one line each; the value holds the rest.
+        seeds: Seeds it was computed with.
     """
 
     value: Any
     how: str
     origins: Sequence[Mapping[str, Any]]
     failures: Sequence[str] = ()
+    seeds: Sequence[int] = ()
 
 
 class Step(Protocol):
@@ -63,7 +66,8 @@ class Measurement:
 
     Attributes:
         name: What it is called.
-        settings: Everything that decides the value, as JSON can hold it; with other settings it is computed again.
+        settings: Everything that decides the value, as JSON can hold it; with other settings, or another code, it is
+            computed again.
         compute: Computes it; must not need matplotlib.
         beside: Name of a folder beside the experiment's, in which several experiments find the value; its own if empty.
     """
@@ -75,7 +79,8 @@ class Measurement:
 
     def path(self, folder: Path) -> Path:
         """Names the file of the value."""
-        identity = {"version": __version__, "name": self.name, "settings": self.settings}
+        code = step_code(self.compute)
+        identity = {"version": __version__, "code": code, "name": self.name, "settings": self.settings}
         return home(folder, self.beside) / CELLS / f"{slug(self.name)[:80]}.{settings_fingerprint(identity)}.json"
 
     def finish(self, folder: Path, tell: Tell) -> Done:
@@ -92,7 +97,8 @@ class Measurement:
             stored, how = read_json(path), f"{seconds:.1f} s"
         else:
             how = "stored"
-        return Done(stored["value"], how, [_origin(stored)])
+        seeds = [self.settings["seed"]] if "seed" in self.settings else []
+        return Done(stored["value"], how, [_origin(stored)], seeds=seeds)
 
     def _stored(self, path: Path, tell: Tell) -> dict[str, Any] | None:
         if not path.is_file():
@@ -148,7 +154,8 @@ class Contest:
         files = (folder / CELLS / file_of(cell) for cell in record.cells)
         origins = [_origin(read_json(path)) for path in files]
         # As JSON gives it back, like the value of any other step.
-        return Done(json.loads(dumps(value)), f"{seconds:.1f} s", origins, failures(record))
+        seeds = sorted({cell.seed for cell in record.cells})
+        return Done(json.loads(dumps(value)), f"{seconds:.1f} s", origins, failures(record), seeds)
 
 
 def home(folder: Path, beside: str) -> Path:
@@ -172,4 +179,5 @@ def _flat(by_group: Mapping[Group, Any]) -> list[list[Any]]:
 
 
 def _origin(stored: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: stored[name] for name in ("created", "versions", "device")} | {"seconds": stored.get("seconds")}
+    known = {name: stored[name] for name in ("created", "versions", "device")}
+    return known | {"code": stored.get("code"), "seconds": stored.get("seconds")}

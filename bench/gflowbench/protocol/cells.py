@@ -16,6 +16,7 @@ from gflowbench.explainers.interface import Explainer, Subject, motif_size
 from gflowbench.explainers.registry import create
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import MetricSettings, measure
+from gflowbench.protocol.code import cell_code
 from gflowbench.protocol.packing import pack
 from gflowbench.protocol.problems import Loaded, Problem, accuracy_on
 from gflowbench.protocol.record import FAILED, Cell
@@ -104,6 +105,7 @@ class PendingCell:
             problem = {**problem, "every": problem.get("every", 1) * self.every}
         described = {
             "version": __version__,
+            "code": cell_code(self.contestant.name),
             "explainer": self.contestant.settings,
             "problem": problem,
             "protocol": asdict(settings),
@@ -122,7 +124,7 @@ class Bench:
         self._failure: Exception | None = None
 
     def path(self, task: PendingCell) -> Path:
-        """Returns the file of a cell; its name changes with any setting."""
+        """Returns the file of a cell; its name changes with any setting and with the code."""
         return self.folder / file_of(task.blank(self.settings))
 
     def compute(self, task: PendingCell) -> Cell:
@@ -191,7 +193,7 @@ class Bench:
 
 
 def file_of(cell: Cell) -> str:
-    """Names the file of a cell; it changes with any setting."""
+    """Names the file of a cell; it changes with any setting and with the code."""
     return f"{cell.dataset}.{cell.gnn}.{cell.explainer}.{cell.seed}.{settings_fingerprint(cell.settings)}.json"
 
 

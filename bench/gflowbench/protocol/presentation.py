@@ -42,6 +42,19 @@ OVERVIEWS = {
 }
 """Metrics that get a table of explainers against datasets."""
 
+IN_SHORT = {
+    "gflow": "GFlowExplainer, this code",
+    "gnnexplainer": "GNNExplainer",
+    "pgexplainer": "PGExplainer",
+    "subgraphx": "SubgraphX",
+    "rg-explainer": "RG-Explainer",
+    "degree-decomposition": "DEGREE",
+    "random": "floor: random growth",
+    "probability": "floor: class probability",
+}
+"""Explainers of the short table, and how they are called in it."""
+_IN_SHORT_PRINTED = {"GFlowExplainer (paper)": "GFlowExplainer, printed in the paper", "target": "target"}
+
 THINNED = "*"
 """Marks numbers of fewer instances or seeds than the rest of the table."""
 
@@ -66,6 +79,19 @@ def overview(record: Record, metric: str, gnn: str, *, with_paper: bool = True) 
         rows += _paper_rows(metric, datasets, gnn)
     heads = tuple(map(_title, datasets))
     return Table(f"{OVERVIEWS.get(metric, metric)}; {gnn} GNNs", ("explainer", *heads), tuple(rows))
+
+
+def in_short(record: Record) -> list[Table]:
+    """Makes the short table: ours, the best peers and floors, and what the paper prints; none if one is missing."""
+    tables = []
+    for gnn in dict.fromkeys(cell.gnn for cell in record.cells):
+        whole = overview(record, "auc_own", gnn)
+        rows = {row[0]: row[1:] for row in whole.rows}
+        if rows.keys() >= IN_SHORT.keys():
+            names = IN_SHORT | {name: title for name, title in _IN_SHORT_PRINTED.items() if name in rows}
+            shown = tuple((title, *rows[name]) for name, title in names.items())
+            tables.append(Table(f"In short: {whole.title}", whole.columns, shown))
+    return tables
 
 
 def details(record: Record, dataset: str, gnn: str) -> Table:

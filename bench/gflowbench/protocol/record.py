@@ -1,4 +1,4 @@
-"""One record of an evaluation, as JSON: every number with what is needed to repeat it."""
+"""The record of an evaluation, as JSON: means over seeds with what is needed to repeat them, and every cell."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gflowexplainer.storage.files import write_json
 from gflowexplainer.storage.provenance import command_line, environment
 
 FORMAT = "gflowexplainer-evaluation-1"
+SUMMARY, VALUES = "summary.json", "values.json"
 OK, FAILED = "ok", "failed"
 Group = tuple[str, str, str]
 """GNN, dataset and explainer: what the seeds are averaged over."""
@@ -149,6 +150,14 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Makes what JSON can hold."""
+        return self.summary() | self.values()
+
+    def values(self) -> dict[str, Any]:
+        """Makes what JSON can hold of every cell."""
+        return {"cells": [cell.to_dict() for cell in self.cells]}
+
+    def summary(self) -> dict[str, Any]:
+        """Makes what JSON can hold of everything but the single cells; small enough to be kept for good."""
         # A dataset is described by the cell that saw most of it.
         whole = sorted((cell for cell in self.cells if cell.facts), key=lambda cell: cell.facts.get("instances", 0))
         subjects = {f"{cell.dataset}, {cell.gnn} GNN": cell.facts for cell in whole}
@@ -157,16 +166,17 @@ class Record:
             "format": FORMAT,
             "command": self.command,
             **environment(),
+            "code_of_cells": {cell.explainer: cell.settings.get("code") for cell in self.cells},
             "settings": self.settings,
             "subjects": subjects,
             "summaries": [vars(summary) for summary in self.summaries()],
             "left_out": [dict(zip(("gnn", "dataset", "explainer"), g, strict=True)) | {"why": w} for g, w in out],
-            "cells": [cell.to_dict() for cell in self.cells],
         }
 
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the record to ``path``."""
-        return write_json(path, self.to_dict())
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the record to a folder: ``summary.json``, and the cells to ``values.json``."""
+        write_json(Path(folder) / VALUES, self.values())
+        write_json(Path(folder) / SUMMARY, self.summary())
 
 
 def left_out_lines(left_out: Mapping[Group, str]) -> list[str]:

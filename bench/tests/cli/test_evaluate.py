@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from gflowbench.datasets import Benchmark
 from gflowbench.protocol import Loaded, Problem
 from gflowbench.protocol import problem as real_problem
+from gflowbench.protocol.code import cell_code
 from gflowexplainer.cli.application import app
 from gflowexplainer.errors import DatasetError
+from gflowexplainer.storage.provenance import code_digest
 from gflowexplainer.version import __version__
 
 runner = CliRunner()
@@ -77,7 +79,10 @@ def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
     assert "GFlowExplainer (paper)" in result.stdout
     assert "stability over seeds" in result.stdout
     assert "[1/3] tree-cycles, published GNN, random, seed 0: ok own AUC" in result.stderr
-    record = json.loads((tmp_path / "results.json").read_text())
+    record = json.loads((tmp_path / "summary.json").read_text())
+    assert "cells" not in record
+    assert record["code"] == code_digest()
+    assert record["code_of_cells"] == {name: cell_code(name) for name in ("random", "nothing")}
     assert {s["explainer"] for s in record["summaries"]} == {"random", "nothing"}
     assert "| nothing | 0.500 |" in (tmp_path / "results.md").read_text()
     assert r"\begin{tabular}" in (tmp_path / "results.tex").read_text()
@@ -139,7 +144,7 @@ def test_settings_reach_their_explainer(toy, tmp_path):
         "evaluate", "--dataset", "tree-cycles", "--explainer", "random", "--seeds", 1, "--out", tmp_path,
         "--set", "random.num_samples=3", "--set", "random.max_nodes=2",
     )  # fmt: skip
-    (cell,) = json.loads((tmp_path / "results.json").read_text())["cells"]
+    (cell,) = cells_of(tmp_path)
     assert cell["settings"]["explainer"] == {"num_samples": 3, "max_nodes": 2}
 
 
@@ -205,7 +210,7 @@ def test_all_explainers_but_those_that_do_not_fit(toy, tmp_path):
     line = "left out: attention on tree-cycles: it explains gat models only, and this is a gcn"
     assert line in result.stderr
     assert f"- {line}" in (tmp_path / "results.md").read_text()
-    (left_out,) = json.loads((tmp_path / "results.json").read_text())["left_out"]
+    (left_out,) = json.loads((tmp_path / "summary.json").read_text())["left_out"]
     assert left_out["explainer"] == "attention"
     alone = invoke("evaluate", *words, "--explainer", "attention")
     assert alone.exit_code == 2
@@ -236,7 +241,7 @@ def test_a_suite_is_thinned_unless_the_whole_is_asked_for(toy, tmp_path):
 
 
 def cells_of(folder):
-    return json.loads((folder / "results.json").read_text())["cells"]
+    return json.loads((folder / "values.json").read_text())["cells"]
 
 
 def test_results_are_kept_where_no_report_can_be_written(toy, tmp_path, monkeypatch):

@@ -54,7 +54,8 @@ def test_a_run_prints_tables_and_verdicts_and_resumes(toys, workspace, invoke):
     assert "Numbers" in result.stdout
     assert "holds: It [b]adds[/b] up. As seen." in result.stdout
     assert "[3/3] seed 2: " in result.stderr
-    assert json.loads((workspace / "results" / "first" / "results.json").read_text())["values"]["seed 2"] == 2
+    assert json.loads((workspace / "results" / "first" / "values.json").read_text())["seed 2"] == 2
+    assert json.loads((workspace / "results" / "first" / "summary.json").read_text())["seeds_used"] == [0, 1, 2]
     again = invoke("reproduce", "first")
     assert again.stderr.count("stored") == 3
     assert again.stdout == result.stdout
@@ -62,13 +63,13 @@ def test_a_run_prints_tables_and_verdicts_and_resumes(toys, workspace, invoke):
 
 def test_fast_runs_go_elsewhere_and_options_reach_the_experiment(toys, workspace, invoke):
     assert invoke("reproduce", "first", "--fast", "--quiet").stderr == ""
-    record = json.loads((workspace / "runs" / "reproduce-fast" / "first" / "results.json").read_text())
-    assert (record["fast"], list(record["values"])) == (True, ["seed 0"])
+    record = json.loads((workspace / "runs" / "reproduce-fast" / "first" / "summary.json").read_text())
+    assert (record["fast"], record["seeds_used"]) == (True, [0])
     assert not (workspace / "results").exists()
     invoke("reproduce", "first", "second", "--seeds", 2, "--out", "mine")
     for name in ("first", "second"):
-        record = json.loads((workspace / "mine" / name / "results.json").read_text())
-        assert list(record["values"]) == ["seed 0", "seed 1"]
+        record = json.loads((workspace / "mine" / name / "summary.json").read_text())
+        assert list(json.loads((workspace / "mine" / name / "values.json").read_text())) == ["seed 0", "seed 1"]
         assert record["command"] == f"gflowexplainer reproduce {name} --seeds 2"
 
 
@@ -80,9 +81,9 @@ def test_the_failure_of_one_does_not_stop_the_others(toys, workspace, invoke, er
     (line,) = result.stderr.splitlines()
     assert line.startswith("gflowexplainer: second: 3 of 3 steps failed")
     assert str(error) in line
-    assert (workspace / "results" / "first" / "results.json").is_file()
-    assert (workspace / "results" / "third" / "results.json").is_file()
-    assert not (workspace / "results" / "second" / "results.json").exists()
+    assert (workspace / "results" / "first" / "summary.json").is_file()
+    assert (workspace / "results" / "third" / "summary.json").is_file()
+    assert not (workspace / "results" / "second" / "summary.json").exists()
 
 
 def test_an_interrupt_says_how_to_go_on(toys, workspace, invoke, monkeypatch):
@@ -91,7 +92,7 @@ def test_an_interrupt_says_how_to_go_on(toys, workspace, invoke, monkeypatch):
     result = invoke("reproduce", "all", "--quiet")
     assert result.exit_code == 130
     assert "gflowexplainer reproduce all" in result.stderr
-    assert (workspace / "results" / "first" / "results.json").is_file()
+    assert (workspace / "results" / "first" / "summary.json").is_file()
 
 
 def test_json_on_stdout_and_nothing_else(toys, workspace, invoke):
@@ -108,7 +109,7 @@ def test_jobs_compute_first_and_this_process_draws(toys, workspace, invoke, monk
     )
     assert invoke("reproduce", "first", "third", "--jobs", 3, "--seeds", 2).exit_code == 0
     assert asked == [(["first", "third"], 2, "results", 3, False)]
-    assert (workspace / "results" / "third" / "results.json").is_file()
+    assert (workspace / "results" / "third" / "summary.json").is_file()
 
 
 def test_cells_and_parts(toys, workspace, invoke):
@@ -117,7 +118,7 @@ def test_cells_and_parts(toys, workspace, invoke):
     folder = workspace / "results" / "first"
     assert len(list((folder / "cells").iterdir())) == 3
     assert invoke("reproduce", "first", "--cells-only").exit_code == 0
-    assert not (folder / "results.json").exists()
+    assert not (folder / "summary.json").exists()
     assert invoke("reproduce", "first").stderr.count("stored") == 3
 
 

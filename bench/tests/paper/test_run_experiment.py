@@ -4,22 +4,31 @@ import sys
 import pytest
 
 from gflowbench.paper import Scope, run
-from gflowbench.paper.run_experiment import base_folder, command_of, has_results, read_results, tables_of
+from gflowbench.paper.run_experiment import base_folder, command_of, has_summary, read_summary, tables_of
 from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError, ExperimentError
+from gflowexplainer.storage.provenance import code_digest
+
+
+def values_in(folder):
+    return json.loads((folder / "values.json").read_text())
 
 
 def test_a_run_writes_everything(toy, tmp_path):
     lines = []
     record = run(toy.experiment(), Scope(), tmp_path, tell=lines.append)
     assert lines[-1].startswith("[4/4] step 3/x: ")
-    assert record == read_results(tmp_path) == json.loads((tmp_path / "results.json").read_text())
+    assert record == read_summary(tmp_path) == json.loads((tmp_path / "summary.json").read_text())
     assert record["command"] == "gflowexplainer reproduce toy"
     assert record["fast"] is False
     assert {"created", "versions", "device"} <= set(record)
+    assert record["code"] == code_digest()
+    assert record["seeds_used"] == []  # its steps have none
     (computed,) = record["computed"]
     assert computed["steps"] == 4
+    assert computed["code"] == [code_digest()]
     assert computed["first"] <= computed["last"] <= record["created"]
-    assert record["values"]["step 3/x"] == {"square": 9, "pair": [3, None]}
+    assert "values" not in record
+    assert values_in(tmp_path)["step 3/x"] == {"square": 9, "pair": [3, None]}
     assert record["verdicts"] == [{"claim": "Squares grow.", "verdict": "holds", "evidence": "They add up to 14."}]
     assert tables_of(record)[0].rows[3] == ("3", "9")
     text = (tmp_path / "results.md").read_text()
@@ -47,7 +56,7 @@ def test_an_interrupted_run_goes_on_where_it_was(toy, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(toy.experiment(), Scope(), tmp_path)
     assert toy.computed == [0, 1]
-    assert not has_results(tmp_path)
+    assert not has_summary(tmp_path)
     toy.fails = {}
     lines = []
     run(toy.experiment(), Scope(), tmp_path, tell=lines.append)
@@ -80,7 +89,8 @@ def test_parts_together_are_the_whole(toy, tmp_path):
     for k in (1, 2, 3):
         assert run(toy.experiment(), Scope(), tmp_path, part=(k, 3)) is None
     assert toy.computed == [0, 3, 1, 2]
-    assert run(toy.experiment(), Scope(), tmp_path)["values"].keys() == {f"step {n}/x" for n in range(4)}
+    run(toy.experiment(), Scope(), tmp_path)
+    assert values_in(tmp_path).keys() == {f"step {n}/x" for n in range(4)}
     assert len(toy.computed) == 4
     for wrong in ((0, 3), (4, 3)):
         with pytest.raises(ConfigError, match="'part' must be k/n"):
@@ -97,16 +107,16 @@ def test_fast_results_never_replace_full_ones(toy):
 def test_a_fast_run_says_so(toy, tmp_path):
     record = run(toy.experiment(), Scope(fast=True), tmp_path)
     assert record["fast"] is True
-    assert len(record["values"]) == 2
+    assert len(values_in(tmp_path)) == 2
     assert "Fast run." in (tmp_path / "results.md").read_text()
 
 
 def test_results_of_something_else_are_refused(tmp_path):
-    assert not has_results(tmp_path)
-    (tmp_path / "results.json").write_text('{"format": "gflowexplainer-evaluation-1"}')
-    assert not has_results(tmp_path)
+    assert not has_summary(tmp_path)
+    (tmp_path / "summary.json").write_text('{"format": "gflowexplainer-evaluation-1"}')
+    assert not has_summary(tmp_path)
     with pytest.raises(CheckpointError, match="holds no results of an experiment"):
-        read_results(tmp_path)
+        read_summary(tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_ends_the_run_at_once(toy, tmp_path):

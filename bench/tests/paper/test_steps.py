@@ -1,8 +1,11 @@
+from functools import partial
+
 import pytest
 import torch
 
 from gflowbench.metrics import MetricSettings
 from gflowbench.paper import Contest, Measurement, record_of
+from gflowbench.paper.table_datasets import count
 from gflowbench.protocol import Contestant, Problem, ProtocolSettings, evaluate
 from gflowbench.protocol.problems import Loaded
 
@@ -30,7 +33,8 @@ def test_a_value_is_computed_once_and_is_the_same_when_stored(tmp_path, counting
     assert (len(calls), stored.how) == (1, "stored")
     assert fresh.how.endswith(" s")
     assert fresh.origins == stored.origins
-    assert set(fresh.origins[0]) == {"created", "versions", "device", "seconds"}
+    assert set(fresh.origins[0]) == {"created", "code", "versions", "device", "seconds"}
+    assert fresh.seeds == stored.seeds == [0]
 
 
 def test_other_settings_and_other_names_are_other_values(tmp_path, counting):
@@ -39,6 +43,11 @@ def test_other_settings_and_other_names_are_other_values(tmp_path, counting):
         Measurement(name, {"seed": seed}, compute).finish(tmp_path, quiet)
     assert len(calls) == 3
     assert len(list((tmp_path / "cells").iterdir())) == 3
+
+
+def test_other_code_is_another_value(tmp_path, counting):
+    paths = {Measurement("a step", {}, compute).path(tmp_path) for compute in (counting[1], count, partial(count, "x"))}
+    assert len(paths) == 2
 
 
 def test_names_of_files_are_safe(tmp_path, counting):
@@ -79,6 +88,7 @@ def test_a_contest_is_the_protocol_and_its_record_comes_back(tmp_path, triangle,
     lines = []
     done = contest.finish(tmp_path, lines.append)
     assert len(lines) == len(done.origins) == 3  # distance is deterministic: one seed
+    assert list(done.seeds) == [0, 1]
     expected = evaluate([problem], contestants, seeds=range(2), out=tmp_path / "other", settings=settings)
     found = record_of(done.value)
     wanted = {summary.explainer: summary for summary in expected.summaries()}

@@ -1,5 +1,15 @@
 from gflowbench.protocol import Cell, Record, printed_numbers
-from gflowbench.protocol.presentation import OVERVIEWS, all_details, costs, details, failures, overview, overviews
+from gflowbench.protocol.presentation import (
+    IN_SHORT,
+    OVERVIEWS,
+    all_details,
+    costs,
+    details,
+    failures,
+    in_short,
+    overview,
+    overviews,
+)
 from gflowbench.protocol.record import FAILED
 
 
@@ -30,6 +40,17 @@ def test_an_overview_shows_explainers_failures_and_the_paper():
     assert rows["GFlowExplainer (paper)"] == "0.964 ± 0.028"
     assert rows["target"] == "0.990"
     assert "GFlowExplainer (paper)" not in dict(overview(record(), "auc_all", "published").rows)
+
+
+def test_the_short_table_is_a_part_of_the_long_one():
+    cells = [Cell(name, "ba-shapes", "published", 0, {}, metrics={"auc_own": 0.5}) for name in ("degree", *IN_SHORT)]
+    (table,) = in_short(Record(cells))
+    rows, whole = dict(table.rows), dict(overview(Record(cells), "auc_own", "published").rows)
+    assert next(iter(rows)) == "GFlowExplainer, this code"
+    assert rows["GFlowExplainer, printed in the paper"] == whole["GFlowExplainer (paper)"] == "0.999 ± 0.000"
+    assert rows["target"] == whole["target"]
+    assert len(rows) == len(IN_SHORT) + 2
+    assert in_short(Record(cells[:-1])) == []
 
 
 def test_every_number_that_is_asked_for_has_its_table():

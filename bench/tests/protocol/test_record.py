@@ -9,10 +9,13 @@ from gflowbench.protocol.record import FAILED
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.storage.files import dumps, read_json, write_json, write_text
 from gflowexplainer.storage.identity import settings_fingerprint
+from gflowexplainer.storage.provenance import code_digest
 
 
 def cell(seed, auc, **further):
-    return Cell("random", "tree-cycles", "published", seed, {"protocol": {}}, metrics={"auc_own": auc}, **further)
+    return Cell(
+        "random", "tree-cycles", "published", seed, {"code": "abc", "protocol": {}}, metrics={"auc_own": auc}, **further
+    )
 
 
 def test_a_record_averages_over_the_seeds_that_worked():
@@ -34,14 +37,19 @@ def test_one_seed_has_no_deviation_and_nan_is_skipped():
 
 def test_the_record_says_how_it_was_made(tmp_path):
     record = Record([cell(0, math.nan, facts={"provenance": "a file"})], command="gflowexplainer evaluate")
-    path = record.write(tmp_path / "deep" / "results.json")
-    found = json.loads(path.read_text())
+    record.write(tmp_path / "deep")
+    found = json.loads((tmp_path / "deep" / "summary.json").read_text())
     assert found["command"] == "gflowexplainer evaluate"
     assert {"gflowexplainer", "python", "torch", "torch_geometric"} <= set(found["versions"])
     assert found["device"]["threads"] >= 1
     assert found["subjects"] == {"tree-cycles, published GNN": {"provenance": "a file"}}
-    assert found["cells"][0]["metrics"] == {"auc_own": None}
-    assert found["cells"][0]["seed"] == 0
+    assert found["code"] == code_digest()
+    assert found["code_of_cells"] == {"random": "abc"}
+    assert "cells" not in found
+    values = json.loads((tmp_path / "deep" / "values.json").read_text())
+    assert values["cells"][0]["metrics"] == {"auc_own": None}
+    assert values["cells"][0]["seed"] == 0
+    assert record.to_dict().keys() == {*found, *values}
 
 
 def test_a_cell_survives_its_file(tmp_path):

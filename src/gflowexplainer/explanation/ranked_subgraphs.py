@@ -50,13 +50,15 @@ class RankedSubgraph:
         nodes: Its nodes by their ids in the user's graph; the explained one first, then the most probable first.
         probability: Its probability within the explanation.
         reward: How well it preserves the prediction: the bare reward, without exponent.
+        predictions: What the model predicts with and without it and others, computed when it is looked at.
+        row: Its place there.
     """
 
     nodes: tuple[int, ...]
     probability: float
     reward: float
-    _predictions: SubgraphPredictions = field(repr=False, compare=False)
-    _row: int = field(default=0, repr=False, compare=False)
+    predictions: SubgraphPredictions = field(repr=False, compare=False)
+    row: int = field(default=0, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -74,12 +76,12 @@ class RankedSubgraph:
 
         The model is evaluated when this is first looked at, for all explanations of the same call at once.
         """
-        return self._predictions.only[self._row]
+        return self.predictions.only[self.row]
 
     @property
     def prediction_without(self) -> Prediction:
         """What the model predicts with all but it (the explained node always stays); see :attr:`prediction_only`."""
-        return self._predictions.without[self._row]
+        return self.predictions.without[self.row]
 
     @property
     def class_only(self) -> int | None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
+PNG_DPI, PNG_WIDTH, PNG_COLOURS = 140, 1280, 128
+"""A PNG is for pages: so many dots an inch, pixels in width and colours at most. Papers take SVG or PDF."""
 MOST_NODES, MOST_COLUMNS = 80, 4
 _HALO, _BOND, _LINE = 15.0, 1.3, 72
 
@@ -57,26 +59,45 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "case"
 
 
-def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes a figure to ``stem`` with each format's ending, the same bytes each time; returns the files."""
+def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Writes a figure to ``stem`` with each format's ending, the same bytes each time; returns the files.
+
+    A PNG is small: at most :data:`PNG_WIDTH` pixels wide, with a palette of :data:`PNG_COLOURS` colours.
+    """
     import matplotlib
 
     paths = []
     # No date and no random ids inside: the same report gives the same files.
     with matplotlib.rc_context({"svg.hashsalt": "gflowexplainer", "svg.fonttype": "path"}):
         for form in formats:
-            content = io.BytesIO()
-            date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-            figure.savefig(content, format=form, dpi=200, metadata=date)
             path = stem.with_name(f"{stem.name}.{form}")
             try:
-                write_bytes(path, content.getvalue())
+                write_bytes(path, _small_png(figure) if form == "png" else _vectors(figure, form))
             except OSError as error:
                 raise ConfigError(
                     f"The figure '{path}' could not be written: {error.strerror or error}. Choose another folder."
                 ) from error
             paths.append(path)
     return paths
+
+
+def _vectors(figure: Figure, form: str) -> bytes:
+    """Draws a figure as SVG or PDF, without a date."""
+    content = io.BytesIO()
+    figure.savefig(content, format=form, metadata={"Date" if form == "svg" else "CreationDate": None})
+    return content.getvalue()
+
+
+def _small_png(figure: Figure) -> bytes:
+    """Draws a figure as PNG with a palette, a fraction of the size of one without."""
+    from PIL import Image
+
+    drawn, content = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=min(PNG_DPI, int(PNG_WIDTH / figure.get_figwidth())))
+    # Without dithering: dots around letters are larger, and harder to read, than a colour that is slightly off.
+    flat = Image.open(drawn).convert("RGB").quantize(PNG_COLOURS, dither=Image.Dither.NONE)
+    flat.save(content, format="png", optimize=True)
+    return content.getvalue()
 
 
 def _case_figure(case: Case) -> Figure:

@@ -8,7 +8,8 @@
 ``explanations/``            One explanation a file.
 ``cases/``                   What else is shown of each: ground truth, scores of other explainers, names. The graph that
                              explanations of its nodes share is ``graph.safetensors`` and is stored once.
-``results.json, .md, .tex``  The results as data and as tables; ``tables.json`` holds the tables for the report.
+``results.json, .md, .tex``  The results as data and as tables; ``tables.json`` holds the tables for the report. An
+                             evaluation has ``summary.json`` and, of every single seed, ``values.json``.
 ``report.html``              The report.
 ===========================  ==========================================================================================
 """
@@ -136,6 +137,10 @@ class Run:
     def write_results(self, results: Any, tables: Sequence[Table], notes: Sequence[str] = ()) -> None:
         """Writes the results as JSON, and the tables as JSON, Markdown and LaTeX."""
         write_json(self.folder / RESULTS, results)
+        self.write_tables(tables, notes)
+
+    def write_tables(self, tables: Sequence[Table], notes: Sequence[str] = ()) -> None:
+        """Writes the tables as JSON, Markdown and LaTeX."""
         write_json(self.folder / TABLES, [vars(table) for table in tables])
         command = str(self.config["command"])
         write_text(self.folder / "results.md", f"`{command}`\n\n" + join(tables, "markdown", notes))

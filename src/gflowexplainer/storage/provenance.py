@@ -1,25 +1,30 @@
-"""Where a result comes from: the command, the versions and the kind of device that made it."""
+"""Where a result comes from: the command, the code, the versions and the kind of device that made it."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shlex
 import sys
 from datetime import datetime, timezone
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.version import __version__
 
+LIBRARY = "gflowexplainer"
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
 
 
 def environment() -> dict[str, Any]:
-    """Says when, with which versions and on what kind of device something was computed."""
+    """Says when, with which versions, which code and on what kind of device something was computed."""
     versions = {"gflowexplainer": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -35,7 +40,51 @@ def environment() -> dict[str, Any]:
     if torch.cuda.is_available():
         device["gpu"] = torch.cuda.get_device_name(0)
     created = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return {"created": created, "versions": versions, "device": device}
+    return {"created": created, "code": code_digest(), "versions": versions, "device": device}
+
+
+@cache
+def code_digest(*packages: str) -> str:
+    """Returns a short name of source code that changes with any of its Python files.
+
+    It is computed once a process, on the first call, so that it names the code that runs. Line endings do not count.
+
+    Args:
+        *packages: Packages, each with everything below it, and modules, by dotted name; the library if there are none.
+
+    Returns:
+        The first 12 hexadecimal digits of the SHA-256 of the files, in the order of their paths.
+    """
+    files: dict[str, Path] = {}
+    for name in packages or (LIBRARY,):
+        files |= _sources(name)
+    digest = hashlib.sha256()
+    for path, file in sorted(files.items()):
+        content = file.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:12]
+
+
+def source_path(name: str) -> Path | None:
+    """Returns the file of a module or the folder of a package, without importing it; ``None`` if there is none."""
+    top, *parts = name.split(".")
+    found = find_spec(top)
+    if found is None or not found.submodule_search_locations:
+        return None
+    path = Path(found.submodule_search_locations[0]).joinpath(*parts)
+    file = path.with_name(f"{path.name}.py")
+    return path if (path / "__init__.py").is_file() else file if parts and file.is_file() else None
+
+
+def _sources(name: str) -> dict[str, Path]:
+    """Finds the Python files of a package or module, by their paths from the outermost package on."""
+    path = source_path(name)
+    if path is None:
+        raise ConfigError(f"There is no source code of '{name}' to compute a digest of. Name a package or a module.")
+    depth = len(name.split("."))
+    outside = path.parents[depth - 1]
+    files = path.rglob("*.py") if path.is_dir() else [path]
+    return {file.relative_to(outside).as_posix(): file for file in files}
 
 
 def command_line() -> str:

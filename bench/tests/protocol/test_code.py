@@ -1,0 +1,87 @@
+"""What a cell is keyed by: the code that it comes from, and no other."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import gflowbench
+import gflowexplainer
+from gflowbench.explainers import registry
+from gflowbench.paper.table_datasets import count
+from gflowbench.protocol import Contestant, Problem, ProtocolSettings
+from gflowbench.protocol.cells import PendingCell, file_of
+from gflowbench.protocol.code import EVERYWHERE, FRAME, cell_code, code_of, reached, step_code
+from gflowexplainer.storage.provenance import code_digest, source_path
+
+TRAINER = "gflowexplainer.training.trainer"
+
+
+def code_reached(name):
+    return reached(registry.module_of(name), *EVERYWHERE)
+
+
+@pytest.mark.parametrize("name", registry.names("ours"))
+def test_our_own_cells_come_from_the_engine(name):
+    assert {TRAINER, "gflowexplainer.explainer", "gflowexplainer.settings"} <= code_reached(name)
+
+
+@pytest.mark.parametrize("name", [*registry.names("peers"), *registry.names("floors")])
+def test_peers_and_floors_do_not_come_from_our_training(name):
+    found = code_reached(name)
+    assert not {module for module in found if module.startswith("gflowexplainer.training")}
+    assert {"gflowexplainer.graphs.instances", "gflowexplainer.model.predictor", "gflowbench.metrics.auc"} <= found
+
+
+def test_a_peer_that_uses_a_part_of_the_engine_comes_from_it():
+    assert "gflowexplainer.flow.sampling" in code_reached("rg-explainer")
+    assert "gflowexplainer.flow.growth" in code_reached("random")
+    assert "gflowexplainer.flow.growth" not in code_reached("pgexplainer")
+
+
+def test_what_is_reached_is_there_and_not_of_the_frame():
+    for name in registry.names():
+        for module in code_reached(name) - set(EVERYWHERE):
+            assert source_path(module) is not None
+            assert not module.startswith(FRAME)
+
+
+def test_what_names_explainers_by_text_comes_from_all_of_them():
+    assert "gflowbench.explainers.subgraphx" in reached("gflowbench.explainers.registry")
+
+
+def test_code_that_is_not_ours_may_use_all_of_ours():
+    everything = code_digest("gflowbench", "gflowexplainer")
+    assert cell_code("not registered") == step_code(lambda: 0) == step_code(partial(len)) == everything
+    assert step_code(partial(partial(count, "x"), "y")) == code_of(count.__module__) != everything
+
+
+def test_a_cell_is_named_by_its_code():
+    task = PendingCell(Problem("d", "toy", lambda: None), Contestant.named("random"), 0)
+    cell = task.blank(ProtocolSettings())
+    assert cell.settings["code"] == cell_code("random")
+    cell.settings["code"] = "another"
+    assert file_of(cell) != file_of(task.blank(ProtocolSettings()))
+
+
+def test_a_change_of_our_training_leaves_the_cells_of_peers(tmp_path):
+    for package in (gflowbench, gflowexplainer):
+        folder = Path(package.__file__).parent
+        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "gflowexplainer" / "training" / "trainer.py").open("a") as file:
+        file.write("\n# changed\n")
+    program = (
+        "import json; from gflowbench.explainers.registry import names; "
+        "from gflowbench.protocol.code import cell_code; print(json.dumps({name: cell_code(name) for name in names()}))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
+    )
+    changed = {name for name, code in json.loads(done.stdout).items() if code != cell_code(name)}
+    assert changed == {*registry.names("ours"), *registry.names("ceilings")}

@@ -1,0 +1,60 @@
+import importlib
+
+import pytest
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.storage.provenance import code_digest, environment, source_path
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes a package into a folder of its own ("name__in__folder" for a file below); returns the digest, uncached."""
+
+    def write(folder, **files):
+        root = tmp_path / folder / "made_up"
+        root.mkdir(parents=True)
+        for name, content in ({"__init__": b""} | files).items():
+            path = root.joinpath(*name.split("__in__")[::-1]).with_suffix(".py")
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        monkeypatch.syspath_prepend(root.parent)
+        importlib.invalidate_caches()
+        return code_digest.__wrapped__
+
+    return write
+
+
+def test_the_digest_changes_with_any_file_and_its_name(package):
+    found = {
+        package("a", one=b"x = 1\n")("made_up"),
+        package("b", one=b"x = 2\n")("made_up"),
+        package("c", two=b"x = 1\n")("made_up"),
+        package("d", one=b"x = 1\n", deep__in__below=b"")("made_up"),
+    }
+    assert len(found) == 4
+    assert all(len(digest) == 12 for digest in found)
+
+
+def test_line_endings_and_the_place_of_the_files_do_not_count(package):
+    assert package("a", one=b"x = 1\ny\n")("made_up") == package("b", one=b"x = 1\r\ny\r\n")("made_up")
+
+
+def test_parts_of_a_package_have_digests_of_their_own(package):
+    digest = package("a", one=b"1", two=b"2")
+    before = digest("made_up.one"), digest("made_up.two"), digest("made_up.one", "made_up.two")
+    assert digest("made_up.two", "made_up.one") == before[2]
+    digest = package("b", one=b"1", two=b"3")
+    after = digest("made_up.one"), digest("made_up.two"), digest("made_up.one", "made_up.two")
+    assert [one == two for one, two in zip(before, after, strict=True)] == [True, False, False]
+
+
+def test_the_library_is_meant_where_nothing_is_named():
+    assert code_digest() == code_digest("gflowexplainer") == environment()["code"]
+    assert code_digest() != code_digest("gflowexplainer.ops")
+
+
+def test_a_package_that_is_not_there_is_named():
+    for name in ("no_such_package", "gflowexplainer.nothing"):
+        with pytest.raises(ConfigError, match=name):
+            code_digest(name)
+        assert source_path(name) is None
