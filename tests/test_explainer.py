@@ -484,7 +484,7 @@ def test_training_brings_the_network_near_its_target():
 
 
 def test_import_is_light_and_small():
-    assert set(gflowexplainer.__all__) == {"GFlowExplainer", "SubgraphExplanation", "__version__"}
+    assert set(gflowexplainer.__all__) == {"ExplanationList", "GFlowExplainer", "SubgraphExplanation", "__version__"}
     with pytest.raises(AttributeError, match="has no attribute"):
         gflowexplainer.Nothing  # noqa: B018
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
@@ -24,7 +25,8 @@ from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import GraphTask, NodeTask, TaskInputs, check_one, task_of
+from gflowexplainer.model.task import GraphTask, NodeTask, check_one, task_of
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
@@ -77,8 +79,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             are weighed by their reward, so that they are right for this one instance even where the network is off.
         num_hops: Message-passing steps of the models to explain; counted if not given.
         certificate_limit: Connected subgraphs up to which the exact distance is computed when it is asked for.
-        memory_budget: Bytes that one batch of work may take, roughly. Larger work is done in several batches, which
-            changes nothing but the time it takes.
+        memory_budget: Bytes that one batch of work may take, roughly; by default 1 GiB on a CPU, and a quarter of the
+            free memory on a GPU. Larger work is done in several batches, which changes nothing but the time it takes.
         **settings: Any field of :class:`~gflowexplainer.settings.Settings`, such as ``max_nodes`` or ``seed``.
     """
 
@@ -90,12 +92,14 @@ class GFlowExplainer(ExplainerAlgorithm):
         weighting: str = "policy",
         num_hops: int | None = None,
         certificate_limit: int = 20_000,
-        memory_budget: int = 1 << 30,
+        memory_budget: int | None = None,
         **settings: Any,
     ) -> None:
         super().__init__()
         counts = {"num_samples": num_samples, "certificate_limit": certificate_limit, "memory_budget": memory_budget}
         for name, value in counts.items():
+            if name == "memory_budget" and value is None:
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
         self.settings = Settings.preset(preset, **settings)
@@ -245,7 +249,10 @@ class GFlowExplainer(ExplainerAlgorithm):
         name, fitted = self._kept.fingerprint(task.model), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
-        at_once = 1 if fitted is None else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
+        budget, at_once = self._budget(task.index.device), 1
+        if fitted is not None:
+            # A CPU gains nothing by larger batches; a GPU is idle in small ones.
+            at_once = len(task) if task.index.is_cuda else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
         batches: list[SampledExplanations] = []
         reference = ReferenceNodes(task, self.settings)
         for begin in tqdm(
@@ -255,7 +262,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             leave=False,
         ):
             batch = task.inputs(slice(begin, begin + at_once))
-            for inputs in batch.split(self.num_samples * self.settings.max_nodes, self.memory_budget):
+            for inputs in batch.split(self.num_samples * self.settings.max_nodes, budget):
                 with learning():
                     if fitted is None:
                         consensus = reference.consensus(inputs)
@@ -346,8 +353,14 @@ class GFlowExplainer(ExplainerAlgorithm):
             return_type=names["return_type"],
             num_hops=self.num_hops,
             # What a model keeps while it works is a few times the size of its batch, which is what is counted.
-            memory_budget=max(1, self.memory_budget // 4),
+            memory_budget=max(1, self._budget(_device_of(model)) // 4),
         )
+
+    def _budget(self, device: torch.device) -> int:
+        """Returns the bytes that one batch of work may take on a device."""
+        if self.memory_budget is not None:
+            return self.memory_budget
+        return torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else 1 << 30
 
     def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
         try:
@@ -361,3 +374,7 @@ class GFlowExplainer(ExplainerAlgorithm):
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._changes.items())
         return f"{type(self).__name__}(preset={self._preset!r}{shown}, fitted={self.is_fitted})"
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    return next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))

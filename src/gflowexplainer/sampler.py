@@ -19,7 +19,7 @@ from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.factory import prepare_reward

@@ -7,7 +7,7 @@ from gflowexplainer.errors import EnumerationError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.exact_target import DistanceCurve
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import NodeModel, random_graph

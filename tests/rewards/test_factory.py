@@ -4,7 +4,7 @@ import torch
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedReward
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.evidence import raw_evidence

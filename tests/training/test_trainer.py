@@ -13,7 +13,7 @@ from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution
 from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor, embeddings
-from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.calibration import CALIBRATED, random_subgraphs
 from gflowexplainer.rewards.consensus import learn_consensus

@@ -19,7 +19,8 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, edge_values, marginals
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import TaskInputs, task_of
+from gflowexplainer.model.task import task_of
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_max
 
 if TYPE_CHECKING:
@@ -82,10 +83,9 @@ class Subject(TaskInputs):
     @property
     def request(self) -> dict[str, Any]:
         """What a user passes to explain these instances: the arguments of ``GFlowExplainer.explain``."""
-        assert self.task is not None
         config = {name: getattr(self.predictor, name) for name in ("mode", "return_type")}
         config["task_level"] = self.predictor.level
-        return {"model": self.model, "data": self.task.data, "index": self.index, "model_config": config}
+        return {"model": self.model, "data": self.data, "index": self.index, "model_config": config}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.model.task_inputs import TaskInputs
 
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark

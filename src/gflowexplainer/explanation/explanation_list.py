@@ -87,7 +87,8 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         rows = torch.cat([row + first for (row, *_), first in zip(blocks, self._first, strict=False)])
         entries = torch.stack([rows, torch.cat([column for _, column, *_ in blocks])])
         shape = (self._first[-1], max(size for *_, size in blocks))
-        whole = torch.sparse_coo_tensor(entries, torch.cat([value for _, _, value, _ in blocks]), shape)
+        values = torch.cat([value for _, _, value, _ in blocks])
+        whole = torch.sparse_coo_tensor(entries, values, shape, check_invariants=False)
         if isinstance(self._order, range) and self._order == range(self._first[-1]):
             return whole.coalesce()
         return whole.index_select(0, torch.tensor(list(self._order), device=rows.device)).coalesce()

@@ -13,7 +13,7 @@ from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.consensus import Consensus, learn_consensus

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gflowexplainer.choices import Removal, RewardType
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.calibration import calibrate, find_consensus
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward

@@ -12,7 +12,8 @@ import torch
 
 from gflowexplainer.choices import RewardType
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.model.task import GraphTask, NodeTask, TaskInputs
+from gflowexplainer.model.task import GraphTask, NodeTask
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.ops.streams import Stream
