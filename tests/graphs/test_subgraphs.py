@@ -130,6 +130,14 @@ def test_keys_tell_instances_of_one_graph_apart() -> None:
     assert subgraph_keys(instances, same).unique().numel() == 2
 
 
+def test_keys_tell_apart_which_of_two_nodes_is_explained_and_which_is_shown() -> None:
+    graph = house()
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 1], 3)
+    # Node 1 where node 0 is explained, and node 0 where node 1 is.
+    crossed = subgraphs_of([(0, [1, 2]), (1, [5, 7])])
+    assert subgraph_keys(instances, crossed).unique().numel() == 2
+
+
 def test_keys_do_not_depend_on_the_batch() -> None:
     graph = house()
     both = Instances.around_nodes(graph.x, graph.edge_index, [0, 1], 3)
