@@ -109,8 +109,12 @@ def test_a_locator_is_trained_in_turn():
 
 def test_the_papers_preset_trains():
     settings = Settings.preset("paper", epochs=2, max_nodes=5).to_dict()
-    node_trainer(**settings).run(progress=False)
-    graph_trainer(**settings).run(progress=False)
+    for trainer in (node_trainer(**settings), graph_trainer(**settings)):
+        before = learned(trainer)
+        trainer.run(progress=False)
+        assert trainer.iteration == trainer.num_iterations > 0
+        assert torch.isfinite(learned(trainer)).all()
+        assert not torch.equal(before, learned(trainer))
 
 
 ONE = {"index": [5], "node_identities": True, "hidden": 64, "epochs": 200, "rollouts": 32, "final_rate": 0.01}
