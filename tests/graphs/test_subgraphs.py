@@ -17,6 +17,7 @@ from gflowexplainer.graphs.subgraphs import (
     inner_edges,
     inner_neighbors,
     marginals,
+    place_keys,
     size_penalty,
     subgraph_keys,
 )
@@ -144,6 +145,15 @@ def test_keys_do_not_depend_on_the_batch() -> None:
     alone = both.select(torch.tensor([1]))
     assert both.own_key[1:].equal(alone.own_key)
     assert subgraph_keys(both, subgraphs_of([(1, [6, 7])])).equal(subgraph_keys(alone, subgraphs_of([(0, [1, 2])])))
+
+
+def test_an_instance_that_is_there_twice_is_told_apart_by_its_place() -> None:
+    graph = house()
+    twice = Instances.around_nodes(graph.x, graph.edge_index, [2, 2], 3)
+    same = subgraphs_of([(0, [0, 1, 2]), (1, [5, 6, 7]), (0, [2, 0, 1])])
+    assert subgraph_keys(twice, same).unique().numel() == 1
+    first, second, again = place_keys(twice, same).tolist()
+    assert first == again != second
 
 
 def test_a_node_is_one_addition() -> None:

@@ -77,6 +77,12 @@ def test_of_an_instance_in_the_middle_of_a_batch():
         assert among.to_dict()[name] == (None if value is None else pytest.approx(value, abs=1e-4))
 
 
+def test_nothing_is_no_subgraph_of_a_graph():
+    # Of a path of four nodes: four single nodes, three pairs, two triples.
+    algorithm = GFlowExplainer(**QUICK)
+    assert algorithm.explain(GraphModel(), path(4))[0].certificate.num_subgraphs == 9
+
+
 def test_too_many_subgraphs():
     graph, model = random_graph(12, 0.3, seed=1), NodeModel()
     certificate = GFlowExplainer(**QUICK, certificate_limit=5).explain(model, graph, 1)[0].certificate

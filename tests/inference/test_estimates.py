@@ -40,6 +40,14 @@ def test_weights_are_normalised_within_each_instance():
     assert reading.effective_size.tolist() == pytest.approx([1 / (0.75**2 + 0.25**2), 1])
 
 
+def test_an_instance_without_samples_has_no_sample_size():
+    instances = Instances.of_graphs([house(), house()])
+    samples = Subgraphs(torch.tensor([1, 1]), torch.tensor([[5, 6], [5, 8]]))
+    reading = estimate_from_samples(instances, samples)
+    assert reading.effective_size.tolist() == pytest.approx([0, 2])
+    assert not reading.node[:5].any()
+
+
 @pytest.mark.parametrize("rooted", [True, False])
 @pytest.mark.parametrize("measure", Measure.names())
 def test_weighted_samples_of_any_policy_tend_to_the_target(rooted, measure):
