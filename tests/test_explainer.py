@@ -344,7 +344,7 @@ def test_self_loops_and_isolated_nodes():
     assert first.edge_mask[-1] == 0
     for explanation, node in ((second, 5), (lonely, 4)):
         assert [s.nodes for s in explanation.subgraphs] == [(node,)]
-        assert explanation.certificate.distance == pytest.approx(0)
+        assert explanation.certificate.distance == pytest.approx(0, abs=1e-6)  # a probability in single precision
 
 
 @contextmanager

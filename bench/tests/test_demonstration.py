@@ -67,8 +67,9 @@ def test_scored_in_an_earlier_run_that_was_interrupted_before_the_explanations(s
     file.unlink()
     assert CliRunner().invoke(app, words).exit_code == 0
     after = SubgraphExplanation.load(file)
-    assert after.subgraphs == before.subgraphs
-    assert torch.equal(after.edge_mask, before.edge_mask)
+    # It is explained in another batch now, which may change the last digits of masks and of what the model says.
+    assert [found.nodes for found in after.subgraphs] == [found.nodes for found in before.subgraphs]
+    torch.testing.assert_close(after.edge_mask, before.edge_mask, atol=1e-5, rtol=0)
 
 
 def test_nothing_is_set_and_the_threads_come_back(small, tmp_path, monkeypatch):

@@ -110,8 +110,9 @@ def test_only_rows_of_the_part_are_read(ladder, tmp_path):
     (explanation,) = algorithm.explain(NodeModel(), far, 200, graph_index=index)
     near = GFlowExplainer(**QUICK).fit(NodeModel(), ladder, [300, 310], progress=False)
     (wanted,) = near.explain(NodeModel(), ladder, 200)
-    assert torch.equal(explanation.node_mask, wanted.node_mask)
-    assert torch.equal(explanation.edge_mask, wanted.edge_mask)
+    # Rows that lie elsewhere in memory may be summed up in another order.
+    torch.testing.assert_close(explanation.node_mask, wanted.node_mask, atol=1e-5, rtol=0)
+    torch.testing.assert_close(explanation.edge_mask, wanted.edge_mask, atol=1e-5, rtol=0)
     with pytest.raises(InstanceError, match="NaN or infinity, first at node"):
         algorithm.explain(NodeModel(), far, 101, graph_index=index)
 

@@ -61,9 +61,12 @@ def test_who_is_called_is_drawn_by_the_seed():
     drawn = [called(asked([3]), 6, seed=seed)[0] for seed in range(4)]
     nodes = [tuple(sorted(one.node_id[one.center].tolist())) for one in drawn]
     assert len(set(nodes)) > 1
-    # Drawn from everywhere: one seed or another takes nodes from the last quarter of the graph first.
-    early, _ = zip(*(called(asked([3]), 2, seed=seed)[:2] for seed in range(8)), strict=True)
-    assert max(int(one.node_id[one.center].max()) for one in early) >= 30
+    # Drawn from everywhere: on average they stand where the class does (21), not at the beginning of the graph (14).
+    every, _ = asked([3]).labels_at(torch.arange(40))
+    early = [called(asked([3]), 2, seed=seed) for seed in range(24)]
+    ids = torch.cat([one.node_id[one.center][target.label == label] for one, target, label in early])
+    wanted = torch.nonzero(every == every[3]).double().mean()
+    assert float(ids.double().mean()) == pytest.approx(float(wanted), abs=5)
 
 
 def test_who_is_called_does_not_depend_on_what_else_is_asked():
@@ -137,6 +140,7 @@ def test_one_node_is_explained_by_what_holds_many():
     with_others, without = (GFlowExplainer(**settings, reference_nodes=count) for count in (64, 0))
     alone = with_others.explain(model, graph, [3], model_config=config, progress=False)[0]
     among = with_others.explain(model, graph, [9, 3], model_config=config, progress=False)[1]
-    assert torch.equal(alone.node_mask, among.node_mask)
+    # In another batch sums may have another order, which changes the last digits.
+    torch.testing.assert_close(alone.node_mask, among.node_mask, atol=1e-5, rtol=0)
     itself = without.explain(model, graph, [3], model_config=config, progress=False)[0]
-    assert not torch.equal(alone.node_mask, itself.node_mask)
+    assert float((alone.node_mask - itself.node_mask).abs().max()) > 1e-3

@@ -149,7 +149,7 @@ def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward)
     many = {"node_identities": True, "hidden": 64, "epochs": 150, "rollouts": 32, "batch_size": 8, "final_rate": 0.01}
     trainer = graph_trainer(**many, **reward)
     trainer.run(progress=False)
-    assert distance(trainer) < 0.05
+    assert distance(trainer) < 0.1  # it is 0.03 and 0.01; untrained 0.75 and 0.16
 
 
 @pytest.mark.parametrize("reward", ["consensus", "context"])
