@@ -1,5 +1,7 @@
 """Toy models whose answers can be worked out by hand, and a five-node graph with a motif."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -98,3 +100,11 @@ def molecules() -> Benchmark:
         for n, edges, motif in shapes
     ]
     return Benchmark.from_graphs(graphs, name="molecules", task="graph", index=[0, 1, 2], motif_size=3)
+
+
+@pytest.fixture
+def no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which nobody has put the published files, neither by name nor beside the checkout."""
+    there = Path.is_file
+    monkeypatch.delenv("GFLOWEXPLAINER_DATA", raising=False)
+    monkeypatch.setattr(Path, "is_file", lambda self: self.parts[-3:-1] != ("shared", "data") and there(self))

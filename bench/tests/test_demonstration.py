@@ -2,13 +2,13 @@ import json
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from typer.testing import CliRunner
 
 from gflowbench import demonstration
 from gflowbench.demonstration import Exhibit
 from gflowbench.protocol import Loaded, Problem
 from gflowexplainer.cli.application import app
-from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.report.run_folder import Run
 
@@ -30,7 +30,7 @@ def small(monkeypatch, two_triangles, molecules, count_neighbors, mean_degree):
     return found
 
 
-def test_from_nothing_to_a_report(small, tmp_path, monkeypatch):
+def test_from_nothing_to_a_report(small, tmp_path):
     words = ["demo", "--out", str(tmp_path / "demo"), "--json"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
@@ -50,8 +50,11 @@ def test_from_nothing_to_a_report(small, tmp_path, monkeypatch):
     assert cases["Tree-Cycles node 3"].truth is None  # it lies in no motif
     assert set(triangle.others) == {"gnnexplainer"}
     # The second time everything is there already.
-    monkeypatch.setattr(GFlowExplainer, "fit", None)
+    count = []
+    handle = register_optimizer_step_pre_hook(lambda *_: count.append(1))
     again = CliRunner().invoke(app, words)
+    handle.remove()
+    assert not count
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["summaries"] == record["summaries"]
 
@@ -64,8 +67,9 @@ def test_scored_in_an_earlier_run_that_was_interrupted_before_the_explanations(s
     file.unlink()
     assert CliRunner().invoke(app, words).exit_code == 0
     after = SubgraphExplanation.load(file)
-    assert after.subgraphs == before.subgraphs
-    assert torch.equal(after.edge_mask, before.edge_mask)
+    # It is explained in another batch now, which may change the last digits of masks and of what the model says.
+    assert [found.nodes for found in after.subgraphs] == [found.nodes for found in before.subgraphs]
+    torch.testing.assert_close(after.edge_mask, before.edge_mask, atol=1e-5, rtol=0)
 
 
 def test_nothing_is_set_and_the_threads_come_back(small, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,24 +152,22 @@ def test_a_file_that_does_not_belong_there_is_noticed(done, fitted):
         foreign.unlink()
 
 
-def test_a_model_that_fails_in_a_worker_says_so(cluster, fitted, tmp_path, monkeypatch):
-    model, graph, folder = fitted
-    broken = NodeModel(seed=1)
+def test_a_model_that_fails_in_a_worker_says_so(cluster, fitted, tmp_path):
+    _, graph, folder = fitted
+    here = os.getpid()
 
-    def fail(*_):
-        raise ValueError("out of order")
+    def load():
+        broken = NodeModel(seed=1)
 
-    broken.register_forward_pre_hook(fail)
+        def fail(*_):
+            if os.getpid() != here:
+                raise ValueError("out of order")
 
-    def here(_ray, job, parts, _workers, _gpus):
-        """Does the work in this process, and tells of it as Ray does."""
-        told = Worker(replace(job, load=lambda: Source(broken, graph)))({"part": np.array(parts)})
-        for values in zip(*told.values(), strict=True):
-            yield dict(zip(told, values, strict=True))
+        broken.register_forward_pre_hook(fail)
+        return Source(broken, graph)
 
-    monkeypatch.setattr("gflowexplainer.bulk.engine._rows_of_work", here)
     with pytest.raises(ModelError, match="out of order"):
-        explain_in_bulk(folder, Source(model, graph), [1], out=tmp_path, workers=1, progress=False)
+        explain_in_bulk(folder, load, [1], out=tmp_path, workers=1, progress=False)
     assert not list((tmp_path / "explanations").glob("*"))
 
 

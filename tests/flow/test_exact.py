@@ -50,6 +50,14 @@ def test_children_hold_their_parent_and_one_node_more():
     assert torch.equal(entering, states.parents("dag").sum(dim=1))
 
 
+def test_states_stand_in_the_order_in_which_they_are_first_met():
+    """So that their order is that of nodes and edges, whatever the hashes of the sets are."""
+    instances = Instances.of_graphs([random_graph(8, 0.3, 3), house()])
+    enumeration = enumerate_subgraphs(instances, torch.arange(2), None, 4)
+    first_met = list(dict.fromkeys(enumeration.child.tolist()))
+    assert first_met == list(range(2, len(enumeration.states)))
+
+
 @pytest.mark.parametrize("rooted", [True, False])
 def test_terminal_probabilities_sum_to_one(rooted):
     instances = Instances.of_graphs([random_graph(8, 0.3, seed) for seed in range(3)])

@@ -96,7 +96,7 @@ def test_a_batch_in_parts_has_the_same_flows_and_gradients(monkeypatch):
     for whole, parts in zip(*found, strict=True):
         torch.testing.assert_close(parts, whole)
     with torch.no_grad():
-        assert torch.equal(policy.log_flows(encode(), states)[0], found[1][0])
+        torch.testing.assert_close(policy.log_flows(encode(), states)[0], found[1][0])
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -125,3 +125,18 @@ def test_features_are_standardised_by_what_was_seen_in_training():
     # A constant feature keeps its unit; it must not be divided by zero.
     torch.testing.assert_close(policy.standardize(seen), torch.tensor([[-1.0, 0.0], [1.0, 0.0]]))
     assert "feature_mean" in policy.state_dict()
+
+
+def test_sums_over_members_keep_their_scale_whatever_the_size_bound():
+    instances = Instances.of_graphs([house()])
+    known = []
+    for bound in (4, 16):
+        policy = AdditivePolicy(3, bound)
+        with torch.no_grad():
+            for parameter in policy.per_node.parameters():
+                parameter.fill_(0.5)
+            known.append(policy.encode(instances, instances.x))
+    # Four members of a bound of 16 say half of what they say of a bound of 4; start node and candidate say the same.
+    torch.testing.assert_close(known[1].member, known[0].member / 2)
+    torch.testing.assert_close(known[1].candidate, known[0].candidate)
+    torch.testing.assert_close(known[1].root, known[0].root)

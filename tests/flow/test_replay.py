@@ -33,3 +33,11 @@ def test_a_checkpoint_restores_the_memory():
     other = Replay(1, draws=1, max_nodes=2, device="cpu")
     other.load_tensors(replay.tensors())
     assert torch.equal(other.draw(torch.tensor([0]), 1).members, replay.draw(torch.tensor([0]), 1).members)
+
+
+def test_the_same_nodes_in_another_order_are_remembered_once():
+    replay = Replay(1, draws=3, max_nodes=3, device="cpu", capacity=3)
+    add(replay, [(0, [1, 2, 3], -1.0), (0, [3, 1, 2], -1.0), (0, [5, 4, -1], -2.0)])
+    add(replay, [(0, [4, 5, -1], -2.0), (0, [2, 3, 1], -1.0)])
+    drawn = replay.draw(torch.tensor([0]), 0)
+    assert sorted(sorted(row[row >= 0].tolist()) for row in drawn.members) == [[1, 2, 3], [4, 5]]

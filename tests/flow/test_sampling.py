@@ -165,3 +165,10 @@ def test_growing_by_score_takes_the_best_neighbour_each_time():
     assert grown.members.tolist() == [[0, 3, 2, 1]]
     anywhere = roll_out(instances, torch.tensor([0]), None, 2, grow_by(score)).subgraphs
     assert anywhere.members.tolist() == [[2, 3]]
+
+
+def test_where_stopping_is_as_good_as_going_on_the_greedy_rule_stops():
+    instances = Instances.of_graphs([house()])
+    level = AdditivePolicy(3, 4).begin_level()  # all flows are equal
+    choose = follow_greedily(level, level.encode(instances, instances.x))
+    assert roll_out(instances, torch.tensor([0]), torch.tensor([2]), 4, choose).subgraphs.size.tolist() == [1]

@@ -271,6 +271,18 @@ def test_node_keys_depend_on_ids_alone() -> None:
     assert len(set(graphs.key.tolist())) == 10
 
 
+def test_the_key_of_an_instance_is_no_key_of_a_node() -> None:
+    """Were it the key of its centre, {u} of the instance of v and {v} of the instance of u would have one sum."""
+    graph = house()
+    instances = cut(graph, [0, 1], 4)
+    assert not set(instances.own_key.tolist()) & set(instances.key.tolist())
+    sums = instances.own_key[instances.owner] + instances.key
+    assert sums.unique().numel() == instances.num_nodes == 10
+    graphs = Instances.of_graphs([graph, graph])
+    assert graphs.own_key.unique().numel() == 2
+    assert not set(graphs.own_key.tolist()) & set(graphs.key.tolist())
+
+
 def test_moving_moves_every_tensor() -> None:
     graph = random_graph()
     instances = cut(graph, [1, 4], edge_weight=torch.rand(graph.num_edges), table=torch.eye(2), mode="mean")

@@ -17,6 +17,7 @@ from gflowexplainer.graphs.subgraphs import (
     inner_edges,
     inner_neighbors,
     marginals,
+    place_keys,
     size_penalty,
     subgraph_keys,
 )
@@ -130,12 +131,29 @@ def test_keys_tell_instances_of_one_graph_apart() -> None:
     assert subgraph_keys(instances, same).unique().numel() == 2
 
 
+def test_keys_tell_apart_which_of_two_nodes_is_explained_and_which_is_shown() -> None:
+    graph = house()
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 1], 3)
+    # Node 1 where node 0 is explained, and node 0 where node 1 is.
+    crossed = subgraphs_of([(0, [1, 2]), (1, [5, 7])])
+    assert subgraph_keys(instances, crossed).unique().numel() == 2
+
+
 def test_keys_do_not_depend_on_the_batch() -> None:
     graph = house()
     both = Instances.around_nodes(graph.x, graph.edge_index, [0, 1], 3)
     alone = both.select(torch.tensor([1]))
     assert both.own_key[1:].equal(alone.own_key)
     assert subgraph_keys(both, subgraphs_of([(1, [6, 7])])).equal(subgraph_keys(alone, subgraphs_of([(0, [1, 2])])))
+
+
+def test_an_instance_that_is_there_twice_is_told_apart_by_its_place() -> None:
+    graph = house()
+    twice = Instances.around_nodes(graph.x, graph.edge_index, [2, 2], 3)
+    same = subgraphs_of([(0, [0, 1, 2]), (1, [5, 6, 7]), (0, [2, 0, 1])])
+    assert subgraph_keys(twice, same).unique().numel() == 1
+    first, second, again = place_keys(twice, same).tolist()
+    assert first == again != second
 
 
 def test_a_node_is_one_addition() -> None:

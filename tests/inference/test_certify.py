@@ -6,7 +6,14 @@ import torch
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.inference.certify import certify
 from gflowexplainer.inference.estimates import estimate_from_policy
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import TaskInputs
+from gflowexplainer.sampler import FlowSampler
+from gflowexplainer.settings import Settings
+from gflowexplainer.storage.identity import model_fingerprint
 from gflowexplainer.testing import GraphModel, NodeModel, path, random_graph
 
 QUICK = {"max_nodes": 3, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 32}
@@ -51,15 +58,23 @@ def test_distances_against_a_path_worked_out_by_hand(num_samples, measure, count
     assert "over all 5 connected subgraphs" in str(certificate)
 
 
-def test_the_error_is_that_of_the_mask_also_where_an_expected_probability_exceeds_one(monkeypatch):
-    def too_large(*arguments):
-        reading = estimate_from_policy(*arguments)
-        return replace(reading, node=4 * reading.node)
+def test_the_error_is_that_of_the_mask_also_where_an_expected_probability_exceeds_one():
+    graph, model = path(4), NodeModel(seed=4)
+    predictor = Predictor(model)
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [1], 2)
+    sampler = FlowSampler(
+        Settings(max_nodes=3, reward="context", model_embeddings=False), TaskInputs.of(predictor, instances)
+    )
+    estimates = estimate_from_policy(sampler.sample(torch.zeros(32, dtype=torch.long), 0))
 
-    monkeypatch.setattr("gflowexplainer.inference.explanations.estimate_from_policy", too_large)
-    explanation = GFlowExplainer(**QUICK).explain(NodeModel(seed=4), path(4), 1)[0]
-    assert float(explanation.node_mask.max()) == 1
-    assert 0 < explanation.certificate.node_error <= 1
+    def error(scale):
+        given = replace(estimates, node=scale * estimates.node)
+        return certify(sampler, given, 0, 100, model_fingerprint(model)).node_error
+
+    # Nodes that are four times as probable as can be are shown as certain, all others as they were.
+    assert float(4 * estimates.node.max()) > 1
+    assert error(1.0) < error(4.0) <= 1
+    assert error(1e6) == pytest.approx(error(1e9))
 
 
 def test_many_samples_show_what_was_learned():
@@ -75,6 +90,12 @@ def test_of_an_instance_in_the_middle_of_a_batch():
     among = algorithm.explain(model, graphs)[2].certificate
     for name, value in alone.to_dict().items():
         assert among.to_dict()[name] == (None if value is None else pytest.approx(value, abs=1e-4))
+
+
+def test_nothing_is_no_subgraph_of_a_graph():
+    # Of a path of four nodes: four single nodes, three pairs, two triples.
+    algorithm = GFlowExplainer(**QUICK)
+    assert algorithm.explain(GraphModel(), path(4))[0].certificate.num_subgraphs == 9
 
 
 def test_too_many_subgraphs():

@@ -1,11 +1,13 @@
+import math
+
 import pytest
 import torch
 
-from gflowexplainer.choices import Measure
+from gflowexplainer.choices import Measure, ParentRule
 from gflowexplainer.flow.exact import enumerate_subgraphs, exact_marginals, terminal_distribution
 from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
-from gflowexplainer.flow.policy import AdditivePolicy
+from gflowexplainer.flow.policy import AdditivePolicy, log_outflow
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
@@ -14,9 +16,10 @@ from gflowexplainer.inference.estimates import (
     estimate_from_samples,
     expected_marginals,
     importance_weights,
+    reward_weights,
 )
 from gflowexplainer.settings import Settings
-from gflowexplainer.testing import house, path, random_graph, star
+from gflowexplainer.testing import cycle, house, path, random_graph, star
 
 
 def test_samples_are_counted():
@@ -35,6 +38,14 @@ def test_weights_are_normalised_within_each_instance():
     assert reading.node[:5].tolist() == pytest.approx([1, 0.75, 0, 0.25, 0])
     assert reading.node[5:].tolist() == pytest.approx([1, 1, 0, 0, 0])
     assert reading.effective_size.tolist() == pytest.approx([1 / (0.75**2 + 0.25**2), 1])
+
+
+def test_an_instance_without_samples_has_no_sample_size():
+    instances = Instances.of_graphs([house(), house()])
+    samples = Subgraphs(torch.tensor([1, 1]), torch.tensor([[5, 6], [5, 8]]))
+    reading = estimate_from_samples(instances, samples)
+    assert reading.effective_size.tolist() == pytest.approx([0, 2])
+    assert not reading.node[:5].any()
 
 
 @pytest.mark.parametrize("rooted", [True, False])
@@ -182,6 +193,39 @@ def test_the_policys_answer_counts_subgraphs_and_expects_nodes():
     assert torch.equal(reading.node, node)
     assert torch.equal(reading.neighbor, edge)
     assert not torch.equal(reading.node, counted.node)
+
+
+class SumOfMembers:
+    """Rewards a subgraph by the sum of its node positions, halved where it could grow."""
+
+    def log_reward(self, subgraphs, can_grow):
+        total = torch.where(subgraphs.filled, subgraphs.members, 0).sum(dim=1).double()
+        return torch.where(can_grow, total / 2, total)
+
+
+@pytest.mark.parametrize("rule", ParentRule.names())
+def test_the_weights_of_a_trained_network_follow_its_parent_rule(rule):
+    """Reward over probability of the steps, and for each step one over the parents of the state that it leads to."""
+    instances = Instances.of_graphs([cycle(4), path(4)])
+    settings = Settings(max_nodes=3, measure="uniform", parents=rule)
+    inputs = NetworkInputs.of(instances, instances.x, settings, 2)
+    torch.manual_seed(0)
+    rollouts = FlowNetwork(settings, inputs).sample(inputs, torch.arange(2).repeat_interleave(40), 3)
+    states, (action, stop) = rollouts.states, rollouts.flows
+    out = log_outflow(states, action, stop)
+    parents = states.parents(rule).sum(dim=1)
+    wanted = [0.0] * 80
+    for visit, (at, number) in enumerate(zip(rollouts.state.tolist(), rollouts.rollout.tolist(), strict=True)):
+        following = int(rollouts.successor[visit])
+        if following < 0:
+            reward = SumOfMembers().log_reward(states.subgraphs[[at]], states.can_grow[[at]])
+            wanted[number] += float(reward) - float(stop[at] - out[at])
+        else:
+            wanted[number] -= float(action[rollouts.chosen[visit]] - out[at])
+            wanted[number] -= math.log(int(parents[rollouts.state[following]]))
+    assert reward_weights(rollouts, SumOfMembers(), settings).tolist() == pytest.approx(wanted, abs=1e-5)
+    if rule != "sequence":
+        assert int(parents.max()) > 1  # so that the rule is one that can be told from another
 
 
 def test_an_instance_that_is_there_twice_is_read_twice():

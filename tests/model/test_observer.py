@@ -73,10 +73,10 @@ def test_arguments_come_along(ladder):
     assert observer.whole is None
 
 
-def test_where_most_is_needed_all_is_asked_once(ladder, monkeypatch):
-    calls = []
-    monkeypatch.setattr(observer_module, "observe", lambda *given: calls.append(given[1].size(0)) or observe(*given))
-    instances, observer = cut(ladder, range(0, LONG, 8), Predictor(NodeModel()))
+def test_where_most_is_needed_all_is_asked_once(ladder):
+    calls, model = [], NodeModel()
+    model.register_forward_pre_hook(lambda _, given, **more: calls.append(given[0].size(0)))
+    instances, observer = cut(ladder, range(0, LONG, 8), Predictor(model))
     first, second = observer.at(instances), observer.at(instances.select(torch.tensor([3])))
     assert calls == [LONG]
     output, _ = observe(NodeModel(), ladder.x, ladder.edge_index)
@@ -116,8 +116,9 @@ def test_only_rows_of_the_part_are_read(ladder, tmp_path):
     (explanation,) = algorithm.explain(NodeModel(), far, 200, graph_index=index)
     near = GFlowExplainer(**QUICK).fit(NodeModel(), ladder, [300, 310], progress=False)
     (wanted,) = near.explain(NodeModel(), ladder, 200)
-    assert torch.equal(explanation.node_mask, wanted.node_mask)
-    assert torch.equal(explanation.edge_mask, wanted.edge_mask)
+    # Rows that lie elsewhere in memory may be summed up in another order.
+    torch.testing.assert_close(explanation.node_mask, wanted.node_mask, atol=1e-5, rtol=0)
+    torch.testing.assert_close(explanation.edge_mask, wanted.edge_mask, atol=1e-5, rtol=0)
     with pytest.raises(InstanceError, match="NaN or infinity, first at node"):
         algorithm.explain(NodeModel(), far, 101, graph_index=index)
 

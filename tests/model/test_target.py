@@ -123,3 +123,13 @@ def test_memory_budget_changes_nothing(sums: Instances) -> None:
 def test_targets_that_make_no_sense(nodes: Instances, label: list[Any], mode: str, message: str) -> None:
     with pytest.raises(InstanceError, match=re.escape(message)):
         Target.of(Predictor(NodeModel(), mode=mode), nodes, torch.tensor(label))
+
+
+def test_log_odds_of_what_is_certain_stay_finite(nodes: Instances, sums: Instances) -> None:
+    held = torch.tensor([0.0, 0.25, 0.5, 1.0])
+    odds = Target.of(Predictor(NodeModel()), nodes).log_odds(held)
+    assert odds.isfinite().all()
+    assert odds[1:3].tolist() == pytest.approx([-1.0986123, 0], abs=1e-5)  # log(1 / 3) and log(1)
+    assert float(odds[0]) == pytest.approx(-float(odds[3]), rel=0.01)  # 1 - 1e-6 is rounded in single precision
+    value = Target.of(Predictor(NeighborSum(), mode="regression"), sums).log_odds(held)
+    assert value.tolist() == pytest.approx([torch.tensor(TINY).log().item(), -1.3862944, -0.6931472, 0], abs=1e-5)

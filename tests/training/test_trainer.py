@@ -16,7 +16,6 @@ from gflowexplainer.model.predictor import Predictor, embeddings
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.calibration import CALIBRATED, random_subgraphs
-from gflowexplainer.rewards.consensus import learn_consensus
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
@@ -109,8 +108,12 @@ def test_a_locator_is_trained_in_turn():
 
 def test_the_papers_preset_trains():
     settings = Settings.preset("paper", epochs=2, max_nodes=5).to_dict()
-    node_trainer(**settings).run(progress=False)
-    graph_trainer(**settings).run(progress=False)
+    for trainer in (node_trainer(**settings), graph_trainer(**settings)):
+        before = learned(trainer)
+        trainer.run(progress=False)
+        assert trainer.iteration == trainer.num_iterations > 0
+        assert torch.isfinite(learned(trainer)).all()
+        assert not torch.equal(before, learned(trainer))
 
 
 ONE = {"index": [5], "node_identities": True, "hidden": 64, "epochs": 200, "rollouts": 32, "final_rate": 0.01}
@@ -146,7 +149,7 @@ def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward)
     many = {"node_identities": True, "hidden": 64, "epochs": 150, "rollouts": 32, "batch_size": 8, "final_rate": 0.01}
     trainer = graph_trainer(**many, **reward)
     trainer.run(progress=False)
-    assert distance(trainer) < 0.05
+    assert distance(trainer) < 0.1  # it is 0.03 and 0.01; untrained 0.75 and 0.16
 
 
 @pytest.mark.parametrize("reward", ["consensus", "context"])
@@ -400,20 +403,28 @@ def test_updates_end_with_the_epochs_or_at_their_bound(bound, updates):
     assert trainer.run(progress=False).iteration == updates
 
 
-@pytest.mark.parametrize(("removal", "kinds"), [("auto", ("induced", "isolate")), ("isolate", ("isolate",))])
-def test_graphs_choose_a_removal_only_where_it_is_left_open(monkeypatch, removal, kinds):
-    asked = []
+def test_graphs_choose_a_removal_only_where_it_is_left_open():
+    found = {removal: graph_trainer(removal=removal).reward for removal in ("auto", "induced", "isolate")}
+    for removal in ("induced", "isolate"):
+        assert found[removal].removal == found[removal].consensus.removal == removal
+    better = max(("induced", "isolate"), key=lambda removal: found[removal].consensus.explained)
+    assert found["auto"].removal == better
+    torch.testing.assert_close(found["auto"].consensus.weight, found[better].consensus.weight)
+    for removal, wanted in (("auto", "induced"), ("isolate", "isolate")):
+        assert node_trainer(removal=removal).reward.removal == wanted
 
-    def learn(*arguments, **settings):
-        asked.append((tuple(settings["removals"]), settings["pooling"]))
-        return learn_consensus(*arguments, **settings)
 
-    monkeypatch.setattr("gflowexplainer.rewards.calibration.learn_consensus", learn)
-    trainer = graph_trainer(removal=removal)
-    assert trainer.reward.removal == trainer.reward.consensus.removal in kinds
-    node_trainer(removal=removal, pooling=7.0)
-    only = "induced" if removal == "auto" else removal
-    assert asked == [(kinds, float("inf")), ((only,), 7.0)]
+def test_classes_are_told_apart_as_the_pooling_asks():
+    three = {"index": range(12), "model": NodeModel(seed=4)}  # nodes of three classes
+    few, many = (node_trainer(**three, pooling=pooling).reward.consensus.weight for pooling in (0.1, 1e6))
+    torch.testing.assert_close(few[-1], many[-1])  # what all classes have in common
+    apart, together = ((weight[:-1] - weight[-1]).abs().max() for weight in (few, many))
+    assert apart > 1e-3 > 10 * together
+
+
+def test_graphs_of_all_classes_are_taken_together_whatever_the_pooling():
+    weight = graph_trainer(pooling=0.1).reward.consensus.weight
+    assert torch.equal(weight, weight[-1:].expand_as(weight))  # the same row thrice, not one that is computed again
 
 
 def test_a_full_disk_is_a_typed_error_and_keeps_the_older_checkpoint(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,12 +31,11 @@ def toys(monkeypatch):
         table = Table("Numbers", ("n", "ours"), (("sum", str(sum(results.values.values()))),))
         return Outcome([table], [Verdict("It [b]adds[/b] up.", "holds", "As seen.")])
 
-    experiments = {
-        name: Experiment(name, f"The {name}", "Claims.", "Method.", partial(plan, name), present)
-        for name in ("first", "second", "third")
-    }
-    monkeypatch.setattr(registry_of_experiments, "_MODULES", dict.fromkeys(experiments, ""))
-    monkeypatch.setattr("gflowbench.paper.experiment", experiments.__getitem__)
+    found = {name: f"toy_{name}" for name in ("first", "second", "third")}
+    for name, module in found.items():
+        one = Experiment(name, f"The {name}", "Claims.", "Method.", partial(plan, name), present)
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(EXPERIMENT=one))
+    monkeypatch.setattr(registry_of_experiments, "_MODULES", found)
     return wrong
 
 

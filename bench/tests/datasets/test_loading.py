@@ -18,8 +18,7 @@ def test_auto_prefers_published(name: str, reference: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
-def test_auto_generates_without_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "reference_folder", lambda: None)
+def test_auto_generates_without_reference(name: str, no_reference: None) -> None:
     assert load(name, seed=4).provenance.startswith("generated with seed 4")
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.datasets import TUDataset
 
-from gflowbench.datasets import load, mutagenicity
+from gflowbench.datasets import load
 from gflowbench.datasets.mutagenicity import mark_groups
 from gflowexplainer.errors import DatasetError
 from gflowexplainer.sources.smiles import ATOMS
@@ -96,23 +97,16 @@ def test_text_files_give_the_published_graphs(text_folder: Path) -> None:
 
 
 def test_unreachable_download_names_the_file_and_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(*_: object, **__: object) -> str:
-        raise OSError("Name or service not known")
-
-    monkeypatch.setattr(mutagenicity, "download_url", unreachable)
+    monkeypatch.setattr(TUDataset, "url", (tmp_path / "nowhere").as_uri())
     with pytest.raises(DatasetError, match=r"'Mutagenicity\.zip'.*Mutagenicity_A\.txt.*GFLOWEXPLAINER_DATA"):
         load("mutagenicity", "downloaded", root=tmp_path)
 
 
 def test_download_is_unpacked_and_read(text_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def copy(url: str, folder: str, **_: object) -> str:
-        assert url.endswith("/Mutagenicity.zip")
-        source = tmp_path / "archive" / "Mutagenicity"
-        shutil.copytree(text_folder / "Mutagenicity" / "raw", source)
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        return shutil.make_archive(f"{folder}/Mutagenicity", "zip", source.parent, "Mutagenicity")
-
-    monkeypatch.setattr(mutagenicity, "download_url", copy)
+    source = tmp_path / "archive" / "Mutagenicity"
+    shutil.copytree(text_folder / "Mutagenicity" / "raw", source)
+    shutil.make_archive(f"{tmp_path}/Mutagenicity", "zip", source.parent, "Mutagenicity")
+    monkeypatch.setattr(TUDataset, "url", tmp_path.as_uri())
     assert len(load("mutagenicity", "downloaded", root=tmp_path / "root").graphs) == 4337
     assert sorted(path.name for path in (tmp_path / "root" / "Mutagenicity").iterdir()) == ["raw"]
 

@@ -6,7 +6,6 @@ import networkx as nx
 import pytest
 from torch_geometric.utils import is_undirected
 
-from gflowbench.datasets import word_graphs as module
 from gflowbench.datasets.word_graphs import heads_to_edges, installed_parser, window_edges, word_graphs
 from gflowexplainer.errors import ConfigError, DatasetError
 
@@ -37,12 +36,12 @@ def test_parser_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -
             yield [SimpleNamespace(head=SimpleNamespace(i=0)) for _ in words]
 
     spacy = SimpleNamespace(
+        __spec__=SimpleNamespace(name="spacy"),
         util=SimpleNamespace(get_installed_models=lambda: ["de_core_news_sm", "en_core_web_lg", "en_core_web_sm"]),
         tokens=SimpleNamespace(Doc=lambda vocab, words: words),
         load=lambda name, exclude: SimpleNamespace(vocab=None, pipe=pipe),
     )
     monkeypatch.setitem(sys.modules, "spacy", spacy)
-    monkeypatch.setattr(module, "find_spec", lambda name: spacy)
     assert installed_parser() == "en_core_web_sm"
     edges, note = word_graphs([["a", "b", "c"]])
     assert note == "dependency edges by spaCy model en_core_web_sm"
@@ -51,7 +50,7 @@ def test_parser_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_a_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "spacy", None)
     assert "at most 2 apart" in word_graphs([["a", "b"]])[1]
     with pytest.raises(DatasetError, match=r"pip install spacy.*or pass edges='window'"):
         word_graphs([["a", "b"]], edges="dependency")

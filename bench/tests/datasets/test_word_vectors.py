@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_damaged_model(package: Path) -> None:
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, module.PACKAGE, None)
     vectors, note = word_vectors(["good", "bad"])
     assert vectors.shape == (2, 128)
     assert "hashed" in note

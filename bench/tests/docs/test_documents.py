@@ -34,7 +34,9 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     for number, text in enumerate(blocks(page)):
+        before = dict(names)
         exec(compile(text, f"{page.name}, block {number}", "exec"), names)
+        assert names != before or "print" in text, f"block {number} leaves nothing behind"
 
 
 def anchors(page):
@@ -72,7 +74,10 @@ def commands(page):
 def test_commands_and_their_options_exist(page):
     for name, *words in commands(page):
         # Reads the words as the program would, without doing anything; a wrong one is an exception.
-        COMMANDS[name].make_context(name, list(words))
+        context = COMMANDS[name].make_context(name, list(words))
+        given = {word for word in words if word.startswith("--")}
+        assert not context.args, words
+        assert len(given) <= sum(str(context.get_parameter_source(p)).endswith("COMMANDLINE") for p in context.params)
 
 
 def test_the_page_of_the_command_line_names_every_command_and_option():

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from gflowbench.explainers import Explainer, create, names
 from gflowexplainer.errors import ConfigError
@@ -28,7 +29,12 @@ def test_a_preset_is_what_its_name_says(name):
 def test_a_preset_explains(name, either_subject):
     explainer = create(name, **SMALL)
     explainer.fit(either_subject, 0)
-    explainer.explain(either_subject, 0).check(either_subject.instances, name)
+    scores = explainer.explain(either_subject, 0)
+    scores.check(either_subject.instances, name)
+    owner = either_subject.instances.owner
+    best = torch.stack([scores.node[owner == number].max() for number in range(len(either_subject))])
+    assert float(scores.node.min()) >= 0
+    assert (best > 0).all()
 
 
 def test_what_makes_the_preset_cannot_be_changed():

@@ -79,10 +79,9 @@ def test_unknown_names_are_refused():
         load_published("tree-cycles", variant="gcn")
 
 
-def test_a_missing_file_is_named_with_both_ways_to_get_it(tmp_path, monkeypatch):
+def test_a_missing_file_is_named_with_both_ways_to_get_it(tmp_path, no_reference):
     with pytest.raises(DatasetError, match=r"gnn_tree_grid\.safetensors.*GFLOWEXPLAINER_DATA.*models train"):
         load_published("tree-grid", tmp_path)
-    monkeypatch.setattr("gflowbench.models.published.reference_folder", lambda: None)
     with pytest.raises(DatasetError, match=r"no reference folder.*gnn_tree_grid\.safetensors.*train --dataset"):
         load_published("tree-grid")
 

@@ -1,7 +1,9 @@
 """A toy experiment whose steps count how often they are computed and fail on demand."""
 
+import sys
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -56,10 +58,9 @@ def toy():
 def toys(monkeypatch):
     """Puts three toy experiments in the place of the real ones."""
     found = {name: Toy() for name in ("first", "second", "third")}
-    experiments = {name: one.experiment(name) for name, one in found.items()}
-    monkeypatch.setattr(registered, "_MODULES", dict.fromkeys(found, ""))
-    for module in ("gflowbench.paper", "gflowbench.paper.pages"):
-        monkeypatch.setattr(f"{module}.experiment", experiments.__getitem__)
+    for name, one in found.items():
+        monkeypatch.setitem(sys.modules, f"toy_{name}", SimpleNamespace(EXPERIMENT=one.experiment(name)))
+    monkeypatch.setattr(registered, "_MODULES", {name: f"toy_{name}" for name in found})
     return found
 
 

@@ -25,10 +25,9 @@ def printed_auc(name, dataset):
 
 
 @pytest.fixture
-def files(monkeypatch):
-    """Every dataset is there, whether its files are or not."""
-    for module in (table_auc, inductive):
-        monkeypatch.setattr(module, "here", lambda scope, wanted=table_auc.printed_numbers.DATASETS: tuple(wanted))
+def files(monkeypatch, tmp_path):
+    """There is a folder of published files, so that every dataset is planned."""
+    monkeypatch.setenv("GFLOWEXPLAINER_DATA", str(tmp_path))
 
 
 def table(auc, fast=True):

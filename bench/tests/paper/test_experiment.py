@@ -27,8 +27,7 @@ def test_a_scope_gives_seeds_and_sizes():
         Scope(num_seeds=0)
 
 
-def test_trained_gnns_stand_in_where_the_published_files_are_missing(monkeypatch):
-    monkeypatch.setattr("gflowbench.datasets.reference_folder", lambda: None)
+def test_trained_gnns_stand_in_where_the_published_files_are_missing(no_reference):
     problem = Scope().problem("tree-cycles", every=3)
     assert (problem.gnn, problem.settings["every"]) == ("trained", 3)
 

@@ -36,6 +36,8 @@ def test_no_experiment_needs_matplotlib_to_be_planned():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from gflowbench.paper import Scope, experiment, names\n"
-        "for name in names(): experiment(name).plan(Scope(fast=True))\n"
+        "for name in names(): print(name, len(experiment(name).plan(Scope(fast=True))))\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    planned = dict(line.split() for line in done.stdout.splitlines())
+    assert planned == {name: str(len(experiment(name).plan(Scope(fast=True)))) for name in names()}

@@ -70,8 +70,7 @@ def test_verdicts_otherwise():
     assert verdicts == ["does not hold", "does not hold", "holds in part", "does not hold", "cannot be told"]
 
 
-def test_without_the_files_there_are_neither_molecules_nor_sentences(monkeypatch):
-    monkeypatch.setattr("gflowbench.datasets.reference_folder", lambda: None)
+def test_without_the_files_there_are_neither_molecules_nor_sentences(no_reference):
     steps = experiment.plan(Scope(fast=True))
     assert [step.name for step in steps] == ["ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs"]
     values = {

@@ -44,8 +44,7 @@ def test_slow_explainers_come_first():
     assert planned == ["subgraphx on tree-cycles", "rg-explainer on tree-cycles", "random on tree-cycles"]
 
 
-def test_files_that_are_not_there_are_left_out(monkeypatch):
-    monkeypatch.setattr("gflowbench.datasets.reference_folder", lambda: None)
+def test_files_that_are_not_there_are_left_out(no_reference):
     assert here(Scope()) == DATASETS[:5]
     assert missing(Scope()) == ["Mutagenicity is left out: its file is not there."]
 

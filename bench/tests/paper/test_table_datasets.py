@@ -12,8 +12,7 @@ def test_counts_are_those_of_the_graph():
     assert "provenance" in found
 
 
-def test_without_the_files_only_generated_data_is_counted(monkeypatch):
-    monkeypatch.setattr("gflowbench.datasets.reference_folder", lambda: None)
+def test_without_the_files_only_generated_data_is_counted(no_reference):
     assert [step.name for step in plan(Scope())] == [
         f"{name}, generated" for name in ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs")
     ]

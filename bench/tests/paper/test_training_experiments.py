@@ -71,8 +71,7 @@ def test_convergence(loss, verdict):
     assert outcome.drawings[0].draw().axes
 
 
-def test_convergence_without_the_published_files(monkeypatch):
-    monkeypatch.setattr("gflowbench.datasets.reference_folder", lambda: None)
+def test_convergence_without_the_published_files(no_reference):
     names = {step.settings["dataset"] for step in convergence.plan(Scope())}
     assert names == {"ba-community", "tree-cycles", "tree-grid", "ba-2motifs"}
 
