@@ -1,4 +1,4 @@
-"""A evaluation_mode model comes back exactly as it was, whatever it did in the meantime."""
+"""A model in evaluation mode comes back exactly as it was, whatever it did in the meantime."""
 
 import random
 from collections.abc import Callable
