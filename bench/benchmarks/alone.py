@@ -29,7 +29,7 @@ from gflowexplainer.report.tables import Table, join, number
 from gflowexplainer.storage.files import write_text
 
 EVERY = {"tree-cycles": 6, "tree-grid": 30, "ba-shapes": 12}
-"""Each how many-th instance is chosen."""
+"""Every n-th instance is chosen."""
 SEEDS = (0, 1, 2)
 TOGETHER, CHOSEN, ALONE = "together", "together on the chosen only", "alone"
 HEARD, UNHEARD = "without a fit", "without a fit, nor reference_nodes"

@@ -23,7 +23,7 @@ from gflowexplainer.report.tables import Table, join, number
 from gflowexplainer.storage.files import write_text
 
 GRAPHS = {"tree-cycles": 1, "tree-grid": 4, "ba-shapes": 2, "ba-2motifs": 4}
-"""Each how many-th instance of a dataset is used."""
+"""Every n-th instance of a dataset is used."""
 DATA_SEED, SEEDS = 11, (0, 1)
 CHANGES: dict[str, dict[str, Any]] = {
     "defaults": {},

@@ -57,7 +57,7 @@ _ROLLOUTS_AT_ONCE = 4096
 
 
 class GFlowExplainer(ExplainerAlgorithm):
-    """Explains predictions by connected subgraphs, sampled in proportion to how well they hold the prediction.
+    """Explains predictions by connected subgraphs, sampled in proportion to how well they preserve the prediction.
 
     .. code-block:: python
 

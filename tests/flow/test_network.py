@@ -51,7 +51,7 @@ def test_an_untouched_network_explains_other_instances():
     several = torch.tensor([0, 0, 1, 1])
     one, two = (network.sample(inputs, several, 3).subgraphs for _ in range(2))
     assert torch.equal(one.members, two.members)
-    # One instance alone is answered as it is in company.
+    # One instance alone is answered as it is in context.
     alone = NetworkInputs.of(
         instances.select(torch.tensor([1])), instances.x[instances.owner == 1], network.settings, 2
     )

@@ -1,4 +1,4 @@
-r"""Shapley values of subgraphs: what a subgraph adds to the prediction, in company of some of the nodes around it.
+r"""Shapley values of subgraphs: what a subgraph adds to the prediction, in context of some of the nodes around it.
 
 The players of SubgraphX's game (Yuan et al., ICML 2021) are the subgraph as one, and every other node within as many
 steps of it as messages travel; nodes further away are always there, and so is an explained node. The Shapley value of

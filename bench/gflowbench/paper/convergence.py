@@ -19,7 +19,7 @@ OTHERS = tuple(name for name in DATASETS if name != "ba-shapes")
 WAYS = {"paper": "paper's settings, raw flow matching", "default": "our default, log-partition variance"}
 FULL = {"ba-community": 1, "tree-cycles": 1, "tree-grid": 1, "ba-2motifs": 1, "mutagenicity": 4}
 FAST = {"ba-community": 10, "tree-cycles": 6, "tree-grid": 30, "ba-2motifs": 20, "mutagenicity": 100}
-"""Each how many-th instance is trained on; of a fast run about ten of each dataset."""
+"""Every n-th instance is trained on; of a fast run about ten of each dataset."""
 
 
 def datasets(scope: Scope) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ THINNED = (UNIFORM,)
 """Not in the paper; run with :data:`FEWER_SEEDS`."""
 FULL = {"ba-community": 1, "ba-shapes": 1, "tree-cycles": 1, "tree-grid": 3, "ba-2motifs": 2, "mutagenicity": 10}
 FAST = {"ba-community": 20, "ba-shapes": 12, "tree-cycles": 5, "tree-grid": 24, "ba-2motifs": 20, "mutagenicity": 100}
-"""Each how many-th instance is taken, the slowest dataset first."""
+"""Every n-th instance is taken, the slowest dataset first."""
 DATASETS = ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs", "mutagenicity")
 Found = Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]]
 """AUC of every seed by dataset, explainer and share."""

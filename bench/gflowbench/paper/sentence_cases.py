@@ -40,7 +40,7 @@ def sentence_cases(limit: int | None, epochs: int, others: int, ours: Mapping[st
 
     Returns:
         ``"shown"``: of each sentence its ``"words"``, their ``"probability"``, whether they are in the most probable
-        subgraph (``"chosen"``), the share of random connected parts of as many words that hold the prediction less
+        subgraph (``"chosen"``), the share of random connected parts of as many words that preserve the prediction less
         (``"better"``), the GNN's ``"negative"`` probability, and whether it is right; ``"accuracies"`` of the GNN;
         ``"provenance"`` of edges and vectors.
     """

@@ -41,7 +41,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     "subgraphx": {"num_rollouts": 2, "num_samples": 5},
 }
 _FEWEST = 60
-"""Each how many-th instance SubgraphX explains in a fast run."""
+"""Every n-th instance SubgraphX explains in a fast run."""
 
 
 def here(scope: Scope, wanted: Sequence[str] = DATASETS) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ EXPLAINERS = (
 )
 FULL = {"ba-shapes": 1, "ba-community": 1, "tree-cycles": 1, "tree-grid": 3, "ba-2motifs": 2, "mutagenicity": 10}
 FAST = {"ba-shapes": 12, "ba-community": 20, "tree-cycles": 6, "tree-grid": 30, "ba-2motifs": 20, "mutagenicity": 100}
-"""Each how many-th instance is fitted on and explained."""
+"""Every n-th instance is fitted on and explained."""
 
 
 @dataclass(frozen=True)

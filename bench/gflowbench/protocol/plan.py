@@ -1,6 +1,6 @@
 """How much of an evaluation each explainer gets, so that the whole of it fits its time.
 
-A plan says of an explainer and a dataset how many seeds at most, each how many-th instance, with which settings, or why
+A plan says of an explainer and a dataset how many seeds at most, every n-th instance, with which settings, or why
 not at all. :func:`suite` fits the paper's six datasets with ten seeds into three hours on 2 cores: what is quick is run
 whole, what is slow on fewer seeds, then on fewer instances, and only then with a smaller search. :func:`fast` is a
 first look in ten minutes. Tables mark what was thinned and say how.

@@ -2,7 +2,7 @@ r"""What a subgraph counts before any reward: the measure :math:`\mu` of the tar
 
 ``"uniform"``: every connected subgraph counts alike, as in the paper. There are far more large subgraphs than small
 ones, and far more of them through a hub than through anything else, so on a large computation graph the many
-subgraphs that hold the prediction a little outweigh the few that hold it well.
+subgraphs that preserve the prediction a little outweigh the few that hold it well.
 
 ``"growth"``: a subgraph counts as much as random growth, which adds any frontier node with equal probability, passes
 through it. Then all sizes count alike, and what a rollout must decide is only how to differ from random growth:

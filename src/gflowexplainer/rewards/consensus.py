@@ -1,6 +1,6 @@
-r"""The consensus reward: what holds predictions in general, learned over many instances, summed up for one subgraph.
+r"""The consensus reward: what preserves predictions in general, learned over many instances, summed up for a subgraph.
 
-How strongly one subgraph holds one prediction can be measured (:class:`~gflowexplainer.rewards.context.ContextReward`),
+How strongly a subgraph preserves a prediction can be measured (:class:`~gflowexplainer.rewards.context.ContextReward`),
 but the measurement is noisy and peculiar to the instance. What is common to all instances is not: a linear model with
 few parameters, fitted to the measurements of random subgraphs of all instances at once, says what a node of some kind
 and an edge between two kinds add to the log-odds of a prediction. The evidence of a subgraph is the sum over its nodes
@@ -37,7 +37,7 @@ _LEAST_SPREAD = 0.2
 
 @dataclass(frozen=True)
 class Consensus:
-    """What holds predictions in general.
+    """What preserves predictions in general.
 
     Attributes:
         basis: Brings raw node evidence to kinds, shape ``[R, D]``.
@@ -93,7 +93,7 @@ def learn_consensus(
     keep_probability: float,
     seed: int,
 ) -> Consensus:
-    """Measures how strongly subgraphs hold their predictions in company, and fits the linear model to it.
+    """Measures how strongly subgraphs preserve their predictions in context, and fits the linear model to it.
 
     Args:
         predictor: The explained model.

@@ -1,4 +1,4 @@
-"""The context reward: how strongly a subgraph holds the prediction in company."""
+"""The context reward: how strongly a subgraph preserves the prediction in context."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ContextReward(Reward):
     .. math:: R(s) = \frac{1}{M} \sum_{m=1}^M P_\Phi(y \mid G[s \cup T_m])
 
     A small subgraph fed alone to a GNN is far from anything the GNN was trained on, and its answer says
-    little. Here the subgraph is always asked about in company: :math:`T_1, \dots, T_M` are random subsets of
+    little. Here the subgraph is always asked about in context: :math:`T_1, \dots, T_M` are random subsets of
     the instance's nodes, each node kept with probability :math:`\alpha`. They are a function of seed and node
     ids, so the reward is deterministic and can be cached, and no batch changes it.
 
