@@ -41,13 +41,13 @@ def fitted(tmp_path_factory):
 @pytest.fixture(scope="module")
 def done(cluster, fitted, tmp_path_factory):
     """All but five nodes, explained by two workers, one of which is killed while it explains its third part."""
-    model, graph, folder = fitted
+    _, graph, folder = fitted
     out, notes, here = tmp_path_factory.mktemp("bulk"), tmp_path_factory.mktemp("notes"), os.getpid()
 
     def load():
         calls = []
 
-        def die(*_):
+        def die():
             parts = len(list((out / "explanations").glob("part*.parquet")))
             calls.append(parts)
             # Of two workers that want to die, one comes first.
@@ -59,9 +59,15 @@ def done(cluster, fitted, tmp_path_factory):
                 (notes / "killed").write_text(f"{os.getpid()} {parts}")
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        if os.getpid() != here:
-            model.register_forward_pre_hook(die)
-        return Source(model, graph)
+        class Dying(NodeModel):
+            """Its weights are looked at for every part, also where it is not called again."""
+
+            def named_parameters(self, *words, **more):
+                if os.getpid() != here:
+                    die()
+                return super().named_parameters(*words, **more)
+
+        return Source(Dying(seed=1), graph)
 
     index = [node for node in range(60) if node % 12 != 3]
     result = explain_in_bulk(folder, load, index, out=out, workers=2, part_size=2, progress=False, smallest=0.0)
