@@ -31,7 +31,6 @@ from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
-from gflowexplainer.storage.identity import model_fingerprint
 from gflowexplainer.training.distributed import Fabric
 from gflowexplainer.training.trainer import CHECKPOINT, Callback, Trainer, learning
 
@@ -96,10 +95,10 @@ class GFlowExplainer(ExplainerAlgorithm):
         **settings: Any,
     ) -> None:
         super().__init__()
-        counts = {"num_samples": num_samples, "certificate_limit": certificate_limit, "memory_budget": memory_budget}
+        counts = {"num_samples": num_samples, "certificate_limit": certificate_limit}
+        if memory_budget is not None:
+            counts["memory_budget"] = memory_budget
         for name, value in counts.items():
-            if name == "memory_budget" and value is None:
-                continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
         self.settings = Settings.preset(preset, **settings)
@@ -219,7 +218,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         with learning():
             trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric)
             trainer.run(folder, progress=progress, callback=callback)
-        self._fitted = FittedState(trainer.sampler.state(), model_fingerprint(model), config_to_dict(config))
+        self._fitted = FittedState(trainer.sampler.state(), self._kept.fingerprint(model), config_to_dict(config))
         if folder is not None and trainer.ranks.first:
             self.save(folder)
         return self

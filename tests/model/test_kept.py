@@ -6,10 +6,16 @@ import weakref
 
 import pytest
 import torch
+from torch import nn
+from torch_geometric.nn import SimpleConv
 
 from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import ModelError
+from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import input_graph
 from gflowexplainer.model.kept import KeptForModel, TensorMark
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import NodeTask
 from gflowexplainer.storage.identity import model_fingerprint
 from gflowexplainer.testing import NodeModel, random_graph
 
@@ -89,15 +95,62 @@ def test_every_tensor_that_the_model_is_given_counts(name):
     graph, model, kept = random_graph(10, seed=3), NodeModel(), KeptForModel()
     weight = torch.ones(graph.num_edges)
     given = input_graph(graph.x, graph.edge_index, {"edge_weight": weight}, model)
-    from gflowexplainer.graphs.index import GraphIndex
-
     index = GraphIndex.build(graph.edge_index, 10)
-    kept.find(model, given)
-    kept.keep(given, index, None)
-    assert kept.find(model, given)[0] is index
+    predictor = Predictor(model)
+    kept.find(predictor, given)
+    kept.keep(predictor, given, index, None)
+    assert kept.find(predictor, given)[0] is index
     tensors = {"x": graph.x, "edge_index": graph.edge_index, "edge_weight": weight}
     tensors[name].copy_(tensors[name].flip(0))
-    assert kept.find(model, given) == (None, None)
+    assert kept.find(predictor, given) == (None, None)
+
+
+class Degree(nn.Module):
+    """Says class 1 with log-odds ``factor`` times the neighbours; it has no weights."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor, self.conv = factor, SimpleConv(aggr="sum")
+
+    def forward(self, x, edge_index):
+        count = self.factor * self.conv(torch.ones_like(x[:, :1]), edge_index)
+        return torch.cat([torch.zeros_like(count), count], dim=1)
+
+
+def test_models_without_weights_are_told_apart_and_their_attributes_count():
+    graph, algorithm = random_graph(12, seed=2), GFlowExplainer(**QUICK)
+
+    def said(model):
+        return algorithm.explain(model, graph, [3], progress=False)[0].whole_prediction[1]
+
+    one, other = Degree(0.5), Degree(-0.5)
+    first = said(one)
+    assert first > 0.5 > said(other)
+    assert said(one) == first
+    one.factor = -0.5
+    assert said(one) == pytest.approx(1 - first, abs=1e-6)
+
+
+def test_another_way_to_read_the_output_is_checked_again():
+    graph, model, algorithm = random_graph(12, seed=2), NodeModel(), GFlowExplainer(**QUICK)
+    config = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
+    assert len(algorithm.explain(model, graph, [3], progress=False, model_config=config)) == 1
+    with pytest.raises(ModelError, match="which are no probs"):
+        algorithm.explain(model, graph, [3], progress=False, model_config=config | {"return_type": "probs"})
+
+
+def test_two_graphs_in_turn_are_not_mixed():
+    model, kept = NodeModel(), KeptForModel()
+    graphs = [random_graph(10, seed=seed) for seed in (3, 4)]
+    tasks = [NodeTask(Predictor(model), input_graph(g.x, g.edge_index, {}, model), [0], kept=kept) for g in graphs]
+    for task in tasks:
+        task.inputs()
+    for graph in graphs[::-1]:
+        given = input_graph(graph.x, graph.edge_index, {}, model)
+        inputs = NodeTask(Predictor(model), given, kept=kept).inputs()
+        with torch.no_grad():
+            whole = model(graph.x, graph.edge_index).softmax(dim=1)
+        torch.testing.assert_close(inputs.target.prediction, whole)
 
 
 def test_no_graph_is_kept_alive_and_nothing_travels():

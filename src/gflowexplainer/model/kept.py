@@ -1,8 +1,9 @@
 """What belongs to a model and a graph, kept between calls: fingerprint, graph index, and what the model says at nodes.
 
-It is dropped as soon as a parameter, a buffer or a tensor of the graph is another one or was written to, which torch
-counts for every tensor; some of the contents are compared too, as ``tensor.data`` can be written to uncounted. Only
-weak references to the user's tensors are held, so that no graph is kept alive.
+It is dropped as soon as the model is another one, a plain attribute of one of its modules has changed, or a tensor of
+model or graph is another one or was written to, which torch counts for every tensor; some of the contents are compared
+too, as ``tensor.data`` can be written to uncounted. Only weak references to the user's tensors are held, so that no
+graph is kept alive.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.model.observer import Observation
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.storage.identity import model_fingerprint
 
 _COMPARED = 8
@@ -69,6 +71,7 @@ class KeptForModel:
 
     def __init__(self) -> None:
         self._model: TensorMark | None = None
+        self._make: tuple[Any, ...] = ()
         self._fingerprint = ""
         self._graph: TensorMark | None = None
         self._rest: dict[str, Any] = {}
@@ -77,24 +80,28 @@ class KeptForModel:
 
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
-        tensors = dict(model.named_parameters()) | dict(model.named_buffers())
-        if self._model is None or not self._model.fits(tensors):
-            self._model, self._fingerprint = TensorMark(tensors), model_fingerprint(model)
+        tensors, make = _weights(model), _make(model)
+        if self._model is None or self._make != make or not self._model.fits(tensors):
+            self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
             self._whole = None
         return self._fingerprint
 
-    def find(self, model: nn.Module, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
+    def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
         """Returns the index of a graph and what the model says of all of it, where they are known still."""
-        self.fingerprint(model)
-        if self._graph is None or not self._graph.fits(_tensors(graph)) or self._rest != _rest(graph):
+        self.fingerprint(predictor.model)
+        if not self._is_of(predictor, graph):
             self._graph = self._index = self._whole = None
         return self._index, self._whole
 
-    def keep(self, graph: InputGraph, index: GraphIndex, whole: Observation | None) -> None:
+    def keep(self, predictor: Predictor, graph: InputGraph, index: GraphIndex, whole: Observation | None) -> None:
         """Remembers what was found out about a graph."""
-        if self._graph is None:
-            self._graph, self._rest = TensorMark(_tensors(graph)), _rest(graph)
-        self._index, self._whole = index, whole if whole is not None else self._whole
+        if not self._is_of(predictor, graph):
+            self._graph, self._rest, self._whole = TensorMark(_tensors(graph)), _rest(predictor, graph), None
+        self._index, self._whole = index, self._whole if whole is None else whole
+
+    def _is_of(self, predictor: Predictor, graph: InputGraph) -> bool:
+        known = self._graph is not None and self._graph.fits(_tensors(graph))
+        return known and self._rest == _rest(predictor, graph)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travels empty: weak references cannot."""
@@ -104,16 +111,42 @@ class KeptForModel:
         self.__init__()  # type: ignore[misc]
 
 
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    """Returns every tensor of a model: parameters, buffers, and those that are plain attributes."""
+    loose = {
+        f"{name}!{key}": value
+        for name, module in model.named_modules()
+        for key, value in vars(module).items()
+        if isinstance(value, Tensor)
+    }
+    return dict(model.named_parameters()) | dict(model.named_buffers()) | loose
+
+
+def _make(model: nn.Module) -> tuple[Any, ...]:
+    """Returns which object a model is, and what its modules say of themselves in plain values."""
+    return weakref.ref(model), tuple(
+        (
+            name,
+            type(module),
+            tuple((k, v) for k, v in vars(module).items() if k != "training" and isinstance(v, _PLAIN)),
+        )
+        for name, module in model.named_modules()
+    )
+
+
 def _tensors(graph: InputGraph) -> dict[str, Tensor]:
     more = {name: value for name, value in graph.arguments.items() if isinstance(value, Tensor)}
     return {"x": graph.x, "edge_index": graph.edge_index} | more
 
 
-def _rest(graph: InputGraph) -> dict[str, Any]:
-    """Returns the arguments that are no tensors; what cannot be compared by its value is compared by what it is."""
-    plain = (bool, int, float, str, type(None))
-    return {
-        name: value if isinstance(value, plain) else id(value)
-        for name, value in graph.arguments.items()
-        if not isinstance(value, Tensor)
-    }
+def _rest(predictor: Predictor, graph: InputGraph) -> dict[str, Any]:
+    """Returns how the model's output is read, and the arguments that are no tensors.
+
+    An argument that cannot be compared by its value is equal to nothing, so that nothing is kept beside it.
+    """
+    rest = {name: value for name, value in graph.arguments.items() if not isinstance(value, Tensor)}
+    comparable = {name: value if isinstance(value, _PLAIN) else object() for name, value in rest.items()}
+    return comparable | {"mode of": predictor.mode, "return type of": predictor.return_type}

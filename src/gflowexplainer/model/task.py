@@ -6,6 +6,7 @@ of it, is a :class:`TaskInputs`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -30,7 +31,7 @@ from gflowexplainer.ops.segments import segment_ids, segment_sum
 from gflowexplainer.ops.sparse_rows import SparseRows
 
 
-class Task:
+class Task(ABC):
     """Predictions of one model that are to be explained.
 
     Attributes:
@@ -50,9 +51,9 @@ class Task:
     def __len__(self) -> int:
         return self.index.numel()
 
+    @abstractmethod
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
-        raise NotImplementedError
 
 
 class NodeTask(Task):
@@ -82,10 +83,10 @@ class NodeTask(Task):
         kept: KeptForModel | None = None,
     ) -> None:
         self.graph, self._limit, self._detached = graph, limit, graph.detached()
-        self._kept = KeptForModel() if kept is None else kept
+        self._kept = kept
         x, edge_index = self._detached.x, self._detached.edge_index
         self.num_nodes = x.size(0)
-        index_before, whole = self._kept.find(predictor.model, graph)
+        index_before, whole = (None, None) if kept is None else kept.find(predictor, graph)
         if graph_index is None:
             graph_index = index_before or GraphIndex.build(edge_index, self.num_nodes)
         else:
@@ -117,7 +118,8 @@ class NodeTask(Task):
         instances, predictor = self._instances(nodes), self.predictor
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
-        self._kept.keep(self.graph, self._graph_index, self._observer.whole)
+        if self._kept is not None:
+            self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
         node_prediction = predictor.read(seen.output)
         if label is not None:
             # The same node may be explained with several targets: these are different instances.
