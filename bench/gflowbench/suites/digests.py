@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
-import gflowexplainer as library
 from gflowbench.suites.task import SuiteTask
+from gflowexplainer.storage.provenance import code_digest
 
-_LETTERS = 12
-_TRAINING = ("citation.py", "gnn_fitting.py", "gnns.py", "null_cases.py")
-_SHOWING = ("__main__.py", "ours.py", "table.py")
+_PACKAGE = "gflowbench.suites"
+_TRAINING = ("citation", "gnn_fitting", "gnns", "null_cases")
+_SHOWING = ("__init__", "__main__", "ours", "table")
 
 
 def task_digest(task: SuiteTask) -> str:
     """Names the graphs of a task with their labels, and the code that trains GNNs on them."""
-    digest = hashlib.sha256(_code(Path(__file__).parent, _TRAINING).encode())
+    digest = hashlib.sha256(code_digest(*(f"{_PACKAGE}.{name}" for name in _TRAINING)).encode())
     for graph in task.graphs:
         for tensor in (graph.x, graph.edge_index, graph.y):
             digest.update(tensor.contiguous().numpy().tobytes())
-    return digest.hexdigest()[:_LETTERS]
+    return digest.hexdigest()[:12]
 
 
-@lru_cache
+@cache
 def suites_code() -> str:
     """Names the code that makes tasks and cases, explains them by floors and peers, and scores them."""
-    folder = Path(__file__).parent
-    names = sorted(path.name for path in folder.glob("*.py") if path.name not in _SHOWING)
-    return _code(folder, names)
-
-
-@lru_cache
-def library_code() -> str:
-    """Names the code of the library."""
-    folder = Path(library.__file__).parent
-    return _code(folder, sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py")))
-
-
-def _code(folder: Path, names: list[str] | tuple[str, ...]) -> str:
-    digest = hashlib.sha256()
-    for name in names:
-        digest.update(name.encode() + (folder / name).read_bytes())
-    return digest.hexdigest()[:_LETTERS]
+    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in _SHOWING)
+    return code_digest(*(f"{_PACKAGE}.{name}" for name in names))

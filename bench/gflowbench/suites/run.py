@@ -11,7 +11,7 @@ from typing import Any
 
 from gflowbench.suites import citation, floors, logic_suite, molecules, null_cases, ours, peers, sampled_peers
 from gflowbench.suites.cases import Case, make_cases
-from gflowbench.suites.digests import library_code, suites_code, task_digest
+from gflowbench.suites.digests import suites_code, task_digest
 from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
 from gflowbench.suites.gnns import GNNS, SuiteGNN, load_gnn, save_gnn
 from gflowbench.suites.halves import half_of
@@ -28,6 +28,7 @@ from gflowbench.suites.scoring import (
 from gflowbench.suites.task import SuiteTask
 from gflowexplainer.errors import one_of
 from gflowexplainer.storage.files import read_json, slug, write_json
+from gflowexplainer.storage.provenance import code_digest
 
 SUITES = ("logic", "molecules", "real", "null")
 TASKS = {
@@ -87,7 +88,7 @@ class Cell:
 
     def identity(self) -> dict[str, Any]:
         """What a stored cell must agree with to be kept: its plan and the code; ours also with the library's."""
-        return {**vars(self), "code": suites_code() + (library_code() if self.explainer == "ours" else "")}
+        return {**vars(self), "code": suites_code() + (code_digest() if self.explainer == "ours" else "")}
 
 
 @dataclass(frozen=True, eq=False)

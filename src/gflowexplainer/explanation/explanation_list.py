@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -62,7 +63,7 @@ class ExplanationList(Sequence[SubgraphExplanation]):
             return part
         position = self._order[index]
         if position not in self._built:
-            number = next(i for i, last in enumerate(self._first[1:]) if position < last)
+            number = bisect_right(self._first, position) - 1
             self._built[position] = self._batches[number].build(position - self._first[number])
         return self._built[position]
 

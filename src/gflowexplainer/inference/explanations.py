@@ -107,7 +107,8 @@ class SampledExplanations:
     def mask(self, kind: str) -> tuple[Tensor, Tensor, Tensor, int]:
         """Returns ``"node"`` or ``"edge"`` masks: row, column and value of each entry, and the number of columns."""
         instances, graphs = self.sampler.instances, self.sampler.inputs.graphs
-        shown = [graph.shown or graph for graph in graphs]
+        # Of the nodes of one graph, all have the same.
+        shown = [graph.shown or graph for graph in {id(graph): graph for graph in graphs}.values()]
         every = torch.arange(len(self), device=instances.device)
         if kind == "node":
             counts, place, value = instances.node_counts, instances.node_id, self.node_probability

@@ -93,13 +93,13 @@ class Observer:
                 assert field is not None
             if 2 * field.key.numel() <= self.index.num_nodes or self._beyond_limit():
                 return self._evaluate(field)[find_sorted(field.key, nodes)[0]]
+            check_finite(self.x)
             self._evaluate_whole()
         assert self.whole is not None
         return self.whole[instances.node_id]
 
     def _evaluate_whole(self) -> None:
-        """Evaluates the model on the whole graph."""
-        check_finite(self.x)
+        """Evaluates the model on the whole graph, whose features were found to be numbers."""
         output, embedding = observe(self.predictor.model, self.x, self.edge_index, self.arguments)
         self.whole = Observation(self.predictor.checked(output, self.index.num_nodes), embedding)
 
