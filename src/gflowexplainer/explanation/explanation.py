@@ -15,6 +15,7 @@ from torch_geometric.explain import Explanation, ModelConfig
 
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.certificate import Certificate
+from gflowexplainer.explanation.parts import Parts
 from gflowexplainer.explanation.pictures import Picture, draw, svg
 from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution, shown
 from gflowexplainer.model.config import config_to_dict
@@ -54,11 +55,29 @@ class SubgraphExplanation(Explanation):
 
     @property
     def subgraphs(self) -> list[RankedSubgraph]:
-        """The different subgraphs that were sampled, most probable first."""
+        """The different subgraphs that were sampled, the one with the largest reward first."""
         return list(self._known.subgraphs)
 
+    @property
+    def parts(self) -> Parts:
+        """The connected parts that together preserve the prediction, most needed first; one where one does.
+
+        They are found, and measured on the model, when they are first looked at, for all explanations of the same call
+        at once.
+        """
+        return self._known.parts
+
+    @property
+    def holds(self) -> bool:
+        """Whether the :attr:`parts` preserve the prediction, and better than random parts of their size do.
+
+        The two numbers are ``parts.preserved`` and ``parts.preserved_by_random``. Where it is false there is nothing to
+        say: no subgraph was found that speaks for this prediction more than any other of its size.
+        """
+        return self.parts.holds
+
     def top(self, k: int = 5) -> list[RankedSubgraph]:
-        """Returns the ``k`` most probable subgraphs, or as many as there are."""
+        """Returns the ``k`` best subgraphs, or as many as there are."""
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise ConfigError(f"'k' must be a whole number of at least 1 (got {k!r}).")
         return list(self._known.subgraphs[:k])
@@ -262,7 +281,7 @@ class SubgraphExplanation(Explanation):
     def _title(self) -> str:
         what = "graph" if self._known.node is None else f"node {self._known.node}"
         best = self._known.subgraphs[0]
-        return f"{what}: most probable subgraph of {len(best)} nodes, probability {best.probability:.2f}"
+        return f"{what}: best subgraph of {len(best)} nodes, probability {best.probability:.2f}"
 
     def _repr_html_(self) -> str:
         """Shows a small picture and the most probable subgraphs in a notebook."""

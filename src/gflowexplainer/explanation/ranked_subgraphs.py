@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-
-Prediction = tuple[float, ...]
-"""Class probabilities, or values for regression."""
+from gflowexplainer.explanation.parts import Parts, Prediction
 
 
 class SubgraphPredictions:
@@ -104,7 +103,7 @@ class SubgraphDistribution:
     """What an explanation knows beside its masks.
 
     Attributes:
-        rank: Lists the different subgraphs among the samples, most probable first; called once, when they are wanted.
+        rank: Lists the different subgraphs among the samples, best first; called once, when they are wanted.
         node: The explained node; ``None`` at graph level.
         weighting: ``"policy"`` or ``"reward"``.
         num_samples: Subgraphs that were sampled.
@@ -112,6 +111,7 @@ class SubgraphDistribution:
         certificate: The certificate, perhaps still to be computed.
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
+        find_parts: Finds the parts; called once, when they are wanted.
     """
 
     rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
@@ -122,24 +122,37 @@ class SubgraphDistribution:
     certificate: PendingCertificate
     left_out: int = 0
     prediction_kept: Prediction | None = None
+    find_parts: Callable[[], Parts] | None = field(default=None, repr=False)
 
     @cached_property
     def subgraphs(self) -> tuple[RankedSubgraph, ...]:
-        """The different subgraphs among the samples, most probable first."""
+        """The different subgraphs among the samples, best first."""
         return tuple(self.rank())
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The connected parts that together preserve the prediction."""
+        if self.find_parts is None:
+            raise ConfigError(
+                "The parts of this explanation were not looked at before it was sent to another process, and the model "
+                "is not there. Look at 'parts' first."
+            )
+        return self.find_parts()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold; of a certificate that was not computed, that it was not."""
         names = ("node", "weighting", "num_samples", "effective_sample_size", "left_out", "prediction_kept")
         plain = {name: getattr(self, name) for name in names}
         known = self.certificate.known.to_dict()
-        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
+        parts = None if self.find_parts is None else self.parts.to_dict()
+        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known, "parts": parts}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
         rest: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        entries = rest.pop("subgraphs")
+        entries, parts = rest.pop("subgraphs"), rest.pop("parts", None)
+        found = None if parts is None else Parts.from_dict(parts)
         predictions = SubgraphPredictions.known(
             [tuple(entry["prediction_only"]) for entry in entries],
             [tuple(entry["prediction_without"]) for entry in entries],
@@ -149,13 +162,14 @@ class SubgraphDistribution:
             for row, entry in enumerate(entries)
         ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        return cls(lambda: subgraphs, certificate=certificate, **rest)
+        return cls(
+            lambda: subgraphs, certificate=certificate, find_parts=None if found is None else lambda: found, **rest
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (
-            self.subgraphs,
-            {name: v for name, v in vars(self).items() if name not in ("rank", "subgraphs")},
-        )
+        lazy = ("rank", "subgraphs", "find_parts", "parts")
+        plain = {name: value for name, value in vars(self).items() if name not in lazy}
+        return _arrived, (self.subgraphs, vars(self).get("parts"), plain)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -180,5 +194,5 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
-def _arrived(subgraphs: tuple[RankedSubgraph, ...], rest: dict[str, Any]) -> SubgraphDistribution:
-    return SubgraphDistribution(lambda: subgraphs, **rest)
+def _arrived(subgraphs: tuple[RankedSubgraph, ...], parts: Parts | None, rest: dict[str, Any]) -> SubgraphDistribution:
+    return SubgraphDistribution(lambda: subgraphs, find_parts=None if parts is None else lambda: parts, **rest)
