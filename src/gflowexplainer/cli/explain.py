@@ -73,6 +73,7 @@ def explain(
     figures: Annotated[
         bool, typer.Option("--figures", help="Write PNG and SVG figures too.", rich_help_panel="Output")
     ] = False,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

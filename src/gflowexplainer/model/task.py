@@ -7,7 +7,7 @@ of it, is a :class:`TaskInputs`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -29,6 +29,7 @@ from gflowexplainer.model.task_inputs import Fields, TaskInputs
 from gflowexplainer.ops.hashed_random import combine, hash_rows
 from gflowexplainer.ops.segments import segment_ids, segment_sum
 from gflowexplainer.ops.sparse_rows import SparseRows
+from gflowexplainer.storage.identity import identity_of
 
 
 class Task(ABC):
@@ -39,6 +40,9 @@ class Task(ABC):
         data: The graph or graphs as the user passed them.
         index: The user's ids, shape ``[I]``: nodes, or positions of graphs.
     """
+
+    _given: Tensor | None
+    """The user's targets, one an instance."""
 
     def __init__(self, predictor: Predictor, data: Any, index: Tensor) -> None:
         self.predictor, self.data, self.index = predictor, data, index
@@ -54,6 +58,22 @@ class Task(ABC):
     @abstractmethod
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
+
+    @abstractmethod
+    def given(self) -> list[dict[str, Any]]:
+        """Returns everything that the model is given of each graph, by the name of the argument."""
+
+    def identity(self, settings: Mapping[str, Any]) -> dict[str, str]:
+        """Names everything that decides what is learned of these predictions, to store with it."""
+        predictor = self.predictor
+        return identity_of(
+            self.model,
+            self.given(),
+            index=self.index.cpu(),
+            target=self._given,
+            settings=settings,
+            task=f"{predictor.mode}, {predictor.level}, {predictor.return_type}",
+        )
 
 
 class NodeTask(Task):
@@ -100,6 +120,10 @@ class NodeTask(Task):
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
         return self._cut(self.index[which], None if self._given is None else self._given[which])
+
+    def given(self) -> list[dict[str, Any]]:
+        """See :class:`Task`."""
+        return [self.graph.given()]
 
     def inputs_at(self, nodes: Tensor) -> TaskInputs:
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
@@ -200,6 +224,10 @@ class GraphTask(Task):
             check_graph(graph.x, graph.edge_index, f"graph {number}")
         super().__init__(predictor, data, torch.tensor(places, device=self._graphs[0].x.device))
         self._given = given_targets(predictor, target, self.index, len(graphs))
+
+    def given(self) -> list[dict[str, Any]]:
+        """See :class:`Task`."""
+        return [graph.given() for graph in self._graphs]
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Puts the graphs ``which`` together, and evaluates the model on them."""

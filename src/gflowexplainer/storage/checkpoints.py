@@ -62,8 +62,11 @@ def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[Sec
         for name, tensor in tensors.items():
             label, _, rest = name.partition("/")
             sections.setdefault(label, {})[rest] = tensor
-        return sections, json.loads(header["meta"])
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        meta = json.loads(header["meta"])
+        if not isinstance(meta, dict):
+            raise ValueError(f"its metadata is a {type(meta).__name__}")
+        return sections, meta
+    except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"The checkpoint '{path}' is damaged and cannot be read ({error}). Delete it and train again."
         ) from error
