@@ -23,6 +23,7 @@ from gflowexplainer.graphs.inputs import input_graph, without_batch
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
+from gflowexplainer.model.hops import check_hops
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask, check_one, task_of
@@ -103,6 +104,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         for name, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
+        check_hops(num_hops)
         self.settings = Settings.preset(preset, **settings)
         alone = {} if preset == "paper" else ALONE
         self.settings_alone = Settings.preset(preset, **{**alone, **settings})
@@ -170,7 +172,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             parts = without_batch(graph)
             if len(parts) > 1:
                 check_one(index, "graph")
-            task = GraphTask(predictor, parts, index, target)
+            task = GraphTask(predictor, parts, index, target, kept=self._kept)
         explanation = self._explain(task, config, progress=False)[0]
         if connected:
             for name in ("node_mask", "edge_mask"):

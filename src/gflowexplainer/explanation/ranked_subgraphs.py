@@ -74,13 +74,19 @@ class RankedSubgraph:
     def prediction_only(self) -> Prediction:
         """What the model predicts with only it: class probabilities, or values for regression.
 
-        The model is evaluated when this is first looked at, for all explanations of the same call at once.
+        "Only" means that every other node is removed from the graph, with its edges: the model is called on the
+        subgraph that the nodes induce, with their rows of every argument. The model is evaluated when this is first
+        looked at, for all explanations of the same call at once.
         """
         return self.predictions.only[self.row]
 
     @property
     def prediction_without(self) -> Prediction:
-        """What the model predicts with all but it (the explained node always stays); see :attr:`prediction_only`."""
+        """What the model predicts without it: its nodes are removed from the whole graph, with their edges.
+
+        The explained node always stays. Of a graph that loses every node, the first one stays, without edges.
+        See :attr:`prediction_only`.
+        """
         return self.predictions.without[self.row]
 
     @property
@@ -112,6 +118,7 @@ class SubgraphDistribution:
         certificate: The certificate, perhaps still to be computed.
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
+        doubt: Says what else speaks against the explanation; called once, when it is wanted.
     """
 
     rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
@@ -122,6 +129,12 @@ class SubgraphDistribution:
     certificate: PendingCertificate
     left_out: int = 0
     prediction_kept: Prediction | None = None
+    doubt: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the explanation, in words."""
+        return (*filter(None, [self.bound_note()]), *self.doubt())
 
     @cached_property
     def subgraphs(self) -> tuple[RankedSubgraph, ...]:
@@ -133,7 +146,8 @@ class SubgraphDistribution:
         names = ("node", "weighting", "num_samples", "effective_sample_size", "left_out", "prediction_kept")
         plain = {name: getattr(self, name) for name in names}
         known = self.certificate.known.to_dict()
-        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
+        doubts = [said for said in self.warnings if said != self.bound_note()]
+        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known, "doubts": doubts}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
@@ -149,13 +163,13 @@ class SubgraphDistribution:
             for row, entry in enumerate(entries)
         ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        return cls(lambda: subgraphs, certificate=certificate, **rest)
+        doubts = tuple(rest.pop("doubts", ()))
+        return cls(lambda: subgraphs, certificate=certificate, doubt=lambda: doubts, **rest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (
-            self.subgraphs,
-            {name: v for name, v in vars(self).items() if name not in ("rank", "subgraphs")},
-        )
+        doubts = tuple(said for said in self.warnings if said != self.bound_note())
+        gone = ("rank", "subgraphs", "doubt", "warnings")
+        return _arrived, (self.subgraphs, doubts, {name: v for name, v in vars(self).items() if name not in gone})
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -180,5 +194,7 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
-def _arrived(subgraphs: tuple[RankedSubgraph, ...], rest: dict[str, Any]) -> SubgraphDistribution:
-    return SubgraphDistribution(lambda: subgraphs, **rest)
+def _arrived(
+    subgraphs: tuple[RankedSubgraph, ...], doubts: tuple[str, ...], rest: dict[str, Any]
+) -> SubgraphDistribution:
+    return SubgraphDistribution(lambda: subgraphs, doubt=lambda: doubts, **rest)

@@ -17,6 +17,7 @@ from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.policy import AdditivePolicy, Policy
 from gflowexplainer.flow.sampling import Rollouts, follow_greedily, follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.settings import Settings
 
 
@@ -81,7 +82,7 @@ class FlowNetwork(nn.Module):
         self.settings = settings
         instances = inputs.instances
         settings.check_task(instances.level)
-        with torch.random.fork_rng(devices=[]):
+        with GLOBAL_STATE, torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             self.policy = _build_policy(settings, inputs.features.size(1), instances.num_nodes)
             self.locator = _build_locator(settings, inputs)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.choices import Weighting
+from gflowexplainer.choices import Removal, Weighting
 from gflowexplainer.errors import ModelError
 from gflowexplainer.explanation.certificate import PendingCertificate
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -22,6 +22,7 @@ from gflowexplainer.explanation.ranked_subgraphs import (
 )
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.certify import certify, same_model
+from gflowexplainer.inference.doubts import Doubts
 from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sparse_rows import SparseRows
@@ -80,7 +81,13 @@ class SampledExplanations:
                 "The model was moved or trained on after it was explained, so what it predicts on subgraphs can no "
                 "longer be told. Explain it again."
             )
-        return self.sampler.reward.predict(self.estimates.subgraphs, without=without).tolist()
+        # Whatever the reward measures by, what is shown means one thing: nodes that are gone are gone.
+        subgraphs = self.estimates.subgraphs
+        return self.sampler.reward.predict(subgraphs, without=without, removal=Removal.induced).tolist()
+
+    @cached_property
+    def _doubts(self) -> Doubts:
+        return Doubts(self.sampler, self.effective_size, self.num_samples)
 
     @cached_property
     def _reward(self) -> Tensor:
@@ -135,6 +142,7 @@ class SampledExplanations:
             certificate=PendingCertificate(compute),
             left_out=0 if instances.left_out is None else int(instances.left_out[i]),
             prediction_kept=self._kept.get(i),
+            doubt=partial(self._doubts.of, i),
         )
         nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
