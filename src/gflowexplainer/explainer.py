@@ -32,6 +32,7 @@ from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.storage.files import is_file
 from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.distributed import Fabric
 from gflowexplainer.training.folder import EXPLAINER as FILE
@@ -271,7 +272,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             leave=False,
         ):
             batch = task.inputs(slice(begin, begin + at_once))
-            for inputs in batch.split(self.num_samples * self.settings.max_nodes, budget):
+            largest = min(self.settings.max_nodes, batch.instances.largest)
+            for inputs in batch.split(self.num_samples * largest, budget):
                 with learning():
                     if fitted is None:
                         consensus = reference.consensus(inputs)
@@ -309,7 +311,7 @@ class GFlowExplainer(ExplainerAlgorithm):
     def load(cls, folder: str | Path) -> GFlowExplainer:
         """Reads an explainer that :meth:`save`, or :meth:`fit` with a folder, has stored."""
         path = Path(folder) / FILE
-        if not path.is_file() and (Path(folder) / CHECKPOINT).is_file():
+        if not is_file(path) and is_file(Path(folder) / CHECKPOINT):
             raise CheckpointError(
                 f"'{folder}' holds a training that was not finished. Call fit with this folder to go on with it."
             )
@@ -322,7 +324,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             explainer._fitted = FittedState(
                 SamplerState.from_sections(sections), meta["model"], config, meta["identity"]
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
         return explainer
 

@@ -343,6 +343,6 @@ class SubgraphExplanation(Explanation):
                 explanation._model_config = ModelConfig(**meta["model_config"])
             if meta["model_args"] is not None:
                 explanation._model_args = meta["model_args"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
         return explanation

@@ -274,6 +274,11 @@ class Instances:
         return self.ptr.diff()
 
     @cached_property
+    def largest(self) -> int:
+        """Nodes of the largest instance; no subgraph has more, whatever the bound on its size."""
+        return int(self.node_counts.max()) if len(self) else 0
+
+    @cached_property
     def edge_counts(self) -> Tensor:
         """Edges of each instance, shape ``[I]``."""
         return self.edge_ptr.diff()

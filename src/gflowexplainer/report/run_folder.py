@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.report.tables import Table, join
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
-from gflowexplainer.storage.files import file_name, read_json, write_json, write_text
+from gflowexplainer.storage.files import file_name, is_file, read_json, write_json, write_text
 from gflowexplainer.storage.identity import differences
 from gflowexplainer.storage.provenance import command_line, environment
 from gflowexplainer.training.curves import METRICS
@@ -98,12 +99,12 @@ class Run:
         """
         folder = Path(folder)
         more["identity"] = dict(identity or {})
-        if overwrite and (folder / CONFIG).is_file():
+        if overwrite and is_file(folder / CONFIG):
             clear(folder)
         config: dict[str, Any] = {"format": FORMAT, "kind": kind, "command": command_line(), "question": dict(question)}
         # As JSON gives it back: otherwise a tuple here would differ from the list there.
         config = json.loads(json.dumps(config | more, default=str))
-        if (folder / CONFIG).is_file():
+        if is_file(folder / CONFIG):
             stored = read_json(folder / CONFIG)
             _refuse_another(folder, stored, config)
         write_json(folder / CONFIG, config)
@@ -114,8 +115,8 @@ class Run:
     def open(cls, folder: str | Path) -> Run:
         """Finds a run again."""
         folder = Path(folder)
-        if not (folder / CONFIG).is_file():
-            what = "holds no run" if folder.is_dir() else "does not exist"
+        if not is_file(folder / CONFIG):
+            what = "holds no run" if os.path.isdir(folder) else "does not exist"
             raise ConfigError(
                 f"'{folder}' {what}. Name the folder that fit, explain, evaluate or demo wrote (it has a {CONFIG})."
             )

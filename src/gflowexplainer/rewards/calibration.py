@@ -72,7 +72,8 @@ def find_consensus(settings: Settings, inputs: TaskInputs, evidence: Tensor) -> 
 
 def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> int:
     """Says how many rollouts of each instance a consensus is learned from."""
-    each = float(predictor.cost(instances).double().mean()) * settings.max_nodes * settings.num_contexts
+    largest = min(settings.max_nodes, instances.largest)
+    each = float(predictor.cost(instances).double().mean()) * largest * settings.num_contexts
     least, most = _MEASURED
     total = min(max(int(_WORK / each), least), most)
     return min(max(total // len(instances), 2), 32)

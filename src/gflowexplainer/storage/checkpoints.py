@@ -13,7 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.files import is_file, write_bytes
 
 FORMAT = "gflowexplainer-checkpoint-2"
 Sections = dict[str, dict[str, Tensor]]
@@ -45,7 +45,7 @@ def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> No
 
 def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[Sections, dict[str, Any]]:
     """Reads what :func:`write_checkpoint` stored; a section that was stored empty is not among them."""
-    if not path.is_file():
+    if not is_file(path):
         raise CheckpointError(f"There is no checkpoint '{path}'.")
     try:
         with safe_open(str(path), framework="pt", device=str(device)) as file:

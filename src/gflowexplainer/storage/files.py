@@ -52,6 +52,14 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name that no file can have is that of none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def slug(name: str) -> str:
     """Makes a file name of any text; two texts may get the same, see :func:`file_name`."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-") or "case"

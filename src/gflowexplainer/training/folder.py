@@ -12,6 +12,7 @@ from gflowexplainer.storage.lock import folder_lock
 from gflowexplainer.training.checkpoint import CHECKPOINT, refuse_another
 from gflowexplainer.training.curves import METRICS
 from gflowexplainer.training.distributed import Fabric
+from gflowexplainer.training.interrupts import endings_interrupt
 
 EXPLAINER = "explainer.safetensors"
 
@@ -32,7 +33,7 @@ def writing(
         yield
         return
     path = Path(folder)
-    with folder_lock(path):
+    with endings_interrupt(), folder_lock(path):
         if overwrite:
             for name in (EXPLAINER, CHECKPOINT, METRICS):
                 (path / name).unlink(missing_ok=True)
