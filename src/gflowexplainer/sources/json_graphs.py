@@ -127,17 +127,16 @@ def _names(entry: dict[str, Any], number: int, where: str) -> list[str] | None:
 
 def _edges(edges: Any, names: list[str] | None, number: int, where: str) -> Tensor:
     if not isinstance(edges, list) or not all(isinstance(edge, list) and len(edge) == 2 for edge in edges):
-        wrong = next((e for e in edges if not (isinstance(e, list) and len(e) == 2)), edges) if edges else edges
-        raise DatasetError(f"{where}: 'edges' must be a list of pairs, as [[0, 1], [1, 2]] (got {str(wrong)[:60]}).")
+        odd = next((e for e in edges if not (isinstance(e, list) and len(e) == 2)), edges) if edges else edges
+        raise DatasetError(f"{where}: 'edges' must be a list of pairs, as [[0, 1], [1, 2]] (got {str(odd)[:60]}).")
     ids = {name: number for number, name in enumerate(names or [])}
     rows = []
     for edge in edges:
         row: list[Any] = [ids.get(end, end) if isinstance(end, str) else end for end in edge]
-        wrong = next((end for end in row if not isinstance(end, int) or isinstance(end, bool)), None)
-        wrong = next((end for end in row if not 0 <= end < number), None) if wrong is None else wrong
-        if wrong is not None:
+        wrong = [end for end in row if type(end) is not int or not 0 <= end < number]
+        if wrong:
             raise DatasetError(
-                f"{where}: the edge {str(edge)[:60]} names {repr(wrong)[:40]}, which is no node. Ids lie in "
+                f"{where}: the edge {str(edge)[:60]} names {repr(wrong[0])[:40]}, which is no node. Ids lie in "
                 f"[0, {number})."
             )
         rows.append(row)

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gflowexplainer.errors import CheckpointError
@@ -70,6 +70,7 @@ def _locked(path: Path, folder: str | Path) -> int | None:
     except OSError:
         os.close(file)
         return None
-    os.ftruncate(file, 0)
-    os.pwrite(file, f"Process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+    with suppress(OSError):  # a full disk, on which only the name of the holder is missing
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"Process {os.getpid()} on {socket.gethostname()}".encode(), 0)
     return file
