@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench faults clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -31,6 +31,9 @@ format: $(VENV)/.installed  ## Rewrite the code in the project's style
 
 bench: $(VENV)/.installed  ## Measure speed and exactness; results go to results/bench
 	$(BIN)/python -m benchmarks
+
+faults: $(VENV)/.installed  ## Kill, damage, overfill and misuse; counts what survived, was refused, unclear or wrong
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m faults
 
 clean:  ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -17,7 +17,7 @@ from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError, InstanceError, ModelError
 from gflowexplainer.explainer import FILE
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, path, random_graph
-from gflowexplainer.training.trainer import CHECKPOINT
+from gflowexplainer.training.checkpoint import CHECKPOINT
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
 MODES = [
@@ -667,7 +667,7 @@ def test_loading_something_else(tmp_path):
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-40])
     with pytest.raises(CheckpointError, match="damaged"):
         GFlowExplainer.load(tmp_path)
-    with pytest.raises(CheckpointError, match="other instances"):
+    with pytest.raises(CheckpointError, match="'index' differs"):
         algorithm.fit(model, graph, [0, 1], folder=tmp_path, progress=False)
 
 

@@ -56,6 +56,7 @@ ENGINE = {
     "gflowexplainer.storage.checkpoints": "checksums of results",
     "gflowexplainer.storage.files": "atomic files",
     "gflowexplainer.storage.identity": "fingerprints of models and settings",
+    "gflowexplainer.storage.lock": "one writer a folder",
     "gflowexplainer.storage.provenance": "where a result comes from",
     "gflowexplainer.bulk": "very many instances, timed",
     "gflowexplainer.cli": "options that commands share",

@@ -23,6 +23,7 @@ from gflowexplainer.graphs.inputs import input_graph, without_batch
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
+from gflowexplainer.model.hops import check_hops
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask, check_one, task_of
@@ -31,10 +32,13 @@ from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.storage.files import is_file
+from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.distributed import Fabric
-from gflowexplainer.training.trainer import CHECKPOINT, Callback, Trainer, learning
+from gflowexplainer.training.folder import EXPLAINER as FILE
+from gflowexplainer.training.folder import writing
+from gflowexplainer.training.trainer import Callback, Trainer, learning
 
-FILE = "explainer.safetensors"
 KIND = "explainer"
 OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_budget")
 """Arguments that are no settings, and stored with them."""
@@ -101,6 +105,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         for name, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
+        check_hops(num_hops)
         self.settings = Settings.preset(preset, **settings)
         alone = {} if preset == "paper" else ALONE
         self.settings_alone = Settings.preset(preset, **{**alone, **settings})
@@ -168,7 +173,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             parts = without_batch(graph)
             if len(parts) > 1:
                 check_one(index, "graph")
-            task = GraphTask(predictor, parts, index, target)
+            task = GraphTask(predictor, parts, index, target, kept=self._kept)
         explanation = self._explain(task, config, progress=False)[0]
         if connected:
             for name in ("node_mask", "edge_mask"):
@@ -184,6 +189,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         *,
         target: Any = None,
         folder: str | Path | None = None,
+        overwrite: bool = False,
         progress: bool = True,
         callback: Callback | None = None,
         model_config: ModelConfig | Mapping[str, Any] | None = None,
@@ -202,7 +208,10 @@ class GFlowExplainer(ExplainerAlgorithm):
             target: Classes or values to hold instead of the model's own predictions: one for each node of the graph
                 (each graph), or one for each entry of ``index``.
             folder: Where checkpoint, curves and in the end the explainer are stored. A training that was interrupted
-                is taken up again by the same call, and comes to the same weights.
+                is taken up again by the same call, and comes to the same weights. A folder that holds a training of
+                another model, other data (any tensor that the model is given), another index or other settings is
+                refused with what differs.
+            overwrite: Whether to begin anew in ``folder``, whatever it holds of an earlier fit.
             progress: Whether to show a progress bar on standard error.
             callback: Called after each update with the trainer and the record of the update.
             model_config: Mode, level and return type of the model, as in PyG's ``Explainer``. If not given, those of
@@ -215,12 +224,14 @@ class GFlowExplainer(ExplainerAlgorithm):
         """
         config, task = self._task(model, data, index, target, model_config, graph_index, kwargs)
         self.settings.check_task(task.predictor.level, shared=True)
-        with learning():
-            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric)
+        identity = None if folder is None else task.identity(self.settings.to_dict())
+        with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
+            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric, identity=identity)
             trainer.run(folder, progress=progress, callback=callback)
-        self._fitted = FittedState(trainer.sampler.state(), self._kept.fingerprint(model), config_to_dict(config))
-        if folder is not None and trainer.ranks.first:
-            self.save(folder)
+            name = self._kept.fingerprint(model)
+            self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
+            if folder is not None and trainer.ranks.first:
+                self.save(folder)
         return self
 
     def explain(
@@ -261,7 +272,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             leave=False,
         ):
             batch = task.inputs(slice(begin, begin + at_once))
-            for inputs in batch.split(self.num_samples * self.settings.max_nodes, budget):
+            largest = min(self.settings.max_nodes, batch.instances.largest)
+            for inputs in batch.split(self.num_samples * largest, budget):
                 with learning():
                     if fitted is None:
                         consensus = reference.consensus(inputs)
@@ -291,6 +303,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             **{name: getattr(self, name) for name in OPTIONS},
             "model": self._fitted.model,
             "config": self._fitted.config,
+            "identity": self._fitted.identity,
         }
         write_checkpoint(Path(folder) / FILE, self._fitted.sampler.sections(), meta)
 
@@ -298,7 +311,7 @@ class GFlowExplainer(ExplainerAlgorithm):
     def load(cls, folder: str | Path) -> GFlowExplainer:
         """Reads an explainer that :meth:`save`, or :meth:`fit` with a folder, has stored."""
         path = Path(folder) / FILE
-        if not path.is_file() and (Path(folder) / CHECKPOINT).is_file():
+        if not is_file(path) and is_file(Path(folder) / CHECKPOINT):
             raise CheckpointError(
                 f"'{folder}' holds a training that was not finished. Call fit with this folder to go on with it."
             )
@@ -308,8 +321,10 @@ class GFlowExplainer(ExplainerAlgorithm):
         try:
             explainer = cls(preset=meta["preset"], **{name: meta[name] for name in OPTIONS}, **meta["settings"])
             config = config_to_dict(ModelConfig(**meta["config"]))
-            explainer._fitted = FittedState(SamplerState.from_sections(sections), meta["model"], config)
-        except (KeyError, TypeError, ValueError) as error:
+            explainer._fitted = FittedState(
+                SamplerState.from_sections(sections), meta["model"], config, meta["identity"]
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
         return explainer
 

@@ -67,6 +67,7 @@ def bulk(
             min=0, max=1, help="Smallest probability of a node or an edge to store.", rich_help_panel="Output"
         ),
     ] = 1e-3,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -113,6 +114,7 @@ def bulk(
                 top=top,
                 smallest=smallest,
                 address=address,
+                overwrite=overwrite,
                 progress=shows_bars(quiet),
             )
         results = vars(result) | {"folder": str(result.folder)}

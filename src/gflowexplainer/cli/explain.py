@@ -73,6 +73,7 @@ def explain(
     figures: Annotated[
         bool, typer.Option("--figures", help="Write PNG and SVG figures too.", rich_help_panel="Output")
     ] = False,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -94,7 +95,7 @@ def explain(
     """
     with one_line_errors(resumable=True):
         from gflowexplainer.cli.command_inputs import read_inputs
-        from gflowexplainer.cli.results import bound_notes, summary, table
+        from gflowexplainer.cli.results import summary, table, warnings
         from gflowexplainer.storage.files import dumps
 
         tell = teller(quiet)
@@ -112,7 +113,7 @@ def explain(
         cases = [run.case(asked.name(place)) for place in asked.index]
         results = summary(run, cases)
         shown = table(cases)
-        notes = bound_notes(cases)
+        notes = warnings(cases)
         run.write_results(results, [shown], notes)
         if figures:
             from gflowexplainer.report import write_figures

@@ -48,6 +48,7 @@ def fit(
         int, typer.Option(min=1, help="Machines that train together, with torchrun on each.", rich_help_panel="How")
     ] = 1,
     out: options.Out = None,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -116,6 +116,12 @@ Out = Annotated[
         rich_help_panel=_OUT,
     ),
 ]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite", help="Begin anew in --out, even if it holds another run; that one is lost.", rich_help_panel=_OUT
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, not as a table.", rich_help_panel=_OUT)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.", rich_help_panel=_OUT)]
 

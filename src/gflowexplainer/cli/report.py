@@ -78,6 +78,7 @@ def _beside(cases: Sequence[Case], runs: Sequence[Run]) -> list[Case]:
             if not run.has(case.name):
                 continue
             other = run.case(case.name).explanation
-            if torch.equal(other.edge_index, case.explanation.edge_index):
+            mine = case.explanation
+            if torch.equal(other.edge_index, mine.edge_index) and torch.equal(other.x, mine.x):
                 found[place] = replace(case, others={**case.others, name: other.edge_mask})
     return found

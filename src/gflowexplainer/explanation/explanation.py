@@ -156,6 +156,15 @@ class SubgraphExplanation(Explanation):
         """Says in words what was :attr:`left_out`; empty if nothing was."""
         return self._known.bound_note()
 
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons not to trust this explanation, in words, with the numbers; empty where none was found.
+
+        Among them: a low effective sample size, evidence that explains nothing, features on different scales, nodes
+        that were left out, and a model that is random, writes into its input or has to be evaluated one by one.
+        """
+        return list(self._known.warnings)
+
     def _row(self, name: str) -> Tensor:
         """Picks the row of the explained node or graph."""
         value, node = self._fields()[name], self._known.node
@@ -298,7 +307,7 @@ class SubgraphExplanation(Explanation):
             f"{len(known.subgraphs)} different subgraphs in {known.num_samples} samples, "
             f"weighted by {known.weighting}; effective sample size {known.effective_sample_size:.1f}"
         )
-        note = "; ".join(filter(None, (note, known.bound_note())))
+        note = "; ".join((note, *known.warnings))
         head = "".join(f"<th>{name}</th>" for name in heads)
         picture = svg(self._picture(30)) if "edge_index" in self else ""
         return (
@@ -353,6 +362,6 @@ class SubgraphExplanation(Explanation):
                 explanation._model_config = ModelConfig(**meta["model_config"])
             if meta["model_args"] is not None:
                 explanation._model_args = meta["model_args"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
         return explanation

@@ -73,13 +73,19 @@ class RankedSubgraph:
     def prediction_only(self) -> Prediction:
         """What the model predicts with only it: class probabilities, or values for regression.
 
-        The model is evaluated when this is first looked at, for all explanations of the same call at once.
+        "Only" means that every other node is removed from the graph, with its edges: the model is called on the
+        subgraph that the nodes induce, with their rows of every argument. The model is evaluated when this is first
+        looked at, for all explanations of the same call at once.
         """
         return self.predictions.only[self.row]
 
     @property
     def prediction_without(self) -> Prediction:
-        """What the model predicts with all but it (the explained node always stays); see :attr:`prediction_only`."""
+        """What the model predicts without it: its nodes are removed from the whole graph, with their edges.
+
+        The explained node always stays. Of a graph that loses every node, the first one stays, without edges.
+        See :attr:`prediction_only`.
+        """
         return self.predictions.without[self.row]
 
     @property
@@ -112,6 +118,7 @@ class SubgraphDistribution:
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
         find_parts: Finds the parts; called once, when they are wanted.
+        doubt: Says what else speaks against the explanation; called once, when it is wanted.
     """
 
     rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
@@ -123,6 +130,12 @@ class SubgraphDistribution:
     left_out: int = 0
     prediction_kept: Prediction | None = None
     find_parts: Callable[[], Parts] | None = field(default=None, repr=False)
+    doubt: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the explanation, in words."""
+        return (*filter(None, [self.bound_note()]), *self.doubt())
 
     @cached_property
     def subgraphs(self) -> tuple[RankedSubgraph, ...]:
@@ -145,7 +158,9 @@ class SubgraphDistribution:
         plain = {name: getattr(self, name) for name in names}
         known = self.certificate.known.to_dict()
         parts = None if self.find_parts is None else self.parts.to_dict()
-        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known, "parts": parts}
+        doubts = [said for said in self.warnings if said != self.bound_note()]
+        listed = {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
+        return plain | listed | {"parts": parts, "doubts": doubts}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
@@ -162,14 +177,15 @@ class SubgraphDistribution:
             for row, entry in enumerate(entries)
         ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        return cls(
-            lambda: subgraphs, certificate=certificate, find_parts=None if found is None else lambda: found, **rest
-        )
+        doubts = tuple(rest.pop("doubts", ()))
+        find = None if found is None else lambda: found
+        return cls(lambda: subgraphs, certificate=certificate, find_parts=find, doubt=lambda: doubts, **rest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        lazy = ("rank", "subgraphs", "find_parts", "parts")
+        doubts = tuple(said for said in self.warnings if said != self.bound_note())
+        lazy = ("rank", "subgraphs", "find_parts", "parts", "doubt", "warnings")
         plain = {name: value for name, value in vars(self).items() if name not in lazy}
-        return _arrived, (self.subgraphs, vars(self).get("parts"), plain)
+        return _arrived, (self.subgraphs, vars(self).get("parts"), doubts, plain)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -194,5 +210,8 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
-def _arrived(subgraphs: tuple[RankedSubgraph, ...], parts: Parts | None, rest: dict[str, Any]) -> SubgraphDistribution:
-    return SubgraphDistribution(lambda: subgraphs, find_parts=None if parts is None else lambda: parts, **rest)
+def _arrived(
+    subgraphs: tuple[RankedSubgraph, ...], parts: Parts | None, doubts: tuple[str, ...], rest: dict[str, Any]
+) -> SubgraphDistribution:
+    find = None if parts is None else lambda: parts
+    return SubgraphDistribution(lambda: subgraphs, find_parts=find, doubt=lambda: doubts, **rest)

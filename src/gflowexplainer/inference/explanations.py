@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.choices import Weighting
+from gflowexplainer.choices import Removal, Weighting
 from gflowexplainer.errors import ModelError
 from gflowexplainer.explanation.certificate import PendingCertificate
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -24,6 +24,7 @@ from gflowexplainer.explanation.ranked_subgraphs import (
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.certify import certify, same_model
+from gflowexplainer.inference.doubts import Doubts
 from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.ops.segments import pointers, segment_argmax
@@ -96,7 +97,13 @@ class SampledExplanations:
                 "The model was moved or trained on after it was explained, so what it predicts on subgraphs can no "
                 "longer be told. Explain it again."
             )
-        return self.sampler.reward.predict(self.estimates.subgraphs, without=without).tolist()
+        # Whatever the reward measures by, what is shown means one thing: nodes that are gone are gone.
+        subgraphs = self.estimates.subgraphs
+        return self.sampler.reward.predict(subgraphs, without=without, removal=Removal.induced).tolist()
+
+    @cached_property
+    def _doubts(self) -> Doubts:
+        return Doubts(self.sampler, self.effective_size, self.num_samples)
 
     @cached_property
     def _parts(self) -> list[Parts]:
@@ -179,6 +186,7 @@ class SampledExplanations:
             left_out=0 if instances.left_out is None else int(instances.left_out[i]),
             prediction_kept=self._kept.get(i),
             find_parts=partial(self._find_parts, i),
+            doubt=partial(self._doubts.of, i),
         )
         nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))

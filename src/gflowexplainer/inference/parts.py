@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gflowexplainer.choices import Removal
 from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
@@ -259,7 +260,8 @@ def _predict(reward: Reward, questions: Sequence[tuple[int, NodeSet]], *, withou
     device = reward.instances.device
     members = torch.tensor([[*sorted(nodes), *[-1] * (width - len(nodes))] for _, nodes in questions], device=device)
     owner = torch.tensor([i for i, _ in questions], device=device)
-    return reward.predict(Subgraphs(owner, members), without=without)
+    # Whatever the reward measures by, nodes that are gone are gone.
+    return reward.predict(Subgraphs(owner, members), without=without, removal=Removal.induced)
 
 
 def _preserved(target: Target, prediction: Tensor, instance: Tensor) -> _Measured:

@@ -80,7 +80,7 @@ class Scene:
         rank = np.argsort(probability, kind="stable")
         ends, probability = ends[rank], probability[rank]
         scores, odd = _scores(case)
-        notes += [*odd, *filter(None, [explanation.bound_note])]
+        notes += [*odd, *explanation.warnings]
         drawn = {name: _at_pairs(explanation, score, ends) for name, score in scores.items()}
         marks = None if case.truth is None else case.truth.cpu().numpy().astype(bool).astype(float)
         text = case.words if case.words is not None else case.labels

@@ -102,6 +102,11 @@ class Consensus:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
         if target.label is None:
             return self.weight[-1:].expand(target.prediction.size(0), -1)
+        if int(target.label.max()) >= self.weight.size(0):
+            raise CheckpointError(
+                f"The consensus knows {self.weight.size(0) - 1} classes, but class {int(target.label.max())} is "
+                "explained. It belongs to another model; fit again."
+            )
         return self.weight[target.label]
 
     def tensors(self) -> dict[str, Tensor]:
@@ -115,7 +120,10 @@ class Consensus:
         """Reads what :meth:`tensors` gave."""
         try:
             chosen, *trials = (EvidenceTrial.from_row(row) for row in tensors["trials"].tolist())
-            return cls(tensors["basis"], tensors["weight"], chosen, tuple(trials), float(tensors["spread"]))
+            basis, weight = tensors["basis"], tensors["weight"]
+            if basis.dim() != 2 or weight.dim() != 2:
+                raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
+            return cls(basis, weight, chosen, tuple(trials), float(tensors["spread"]))
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
@@ -219,6 +227,11 @@ class ConsensusReward(Reward):
             )
         evidence = Evidence.of(instances, raw, consensus.basis)
         weight = consensus.weights_of(self.target)
+        if weight.size(1) != evidence.num_columns:
+            raise CheckpointError(
+                f"The consensus has {weight.size(1)} weights for descriptions of {evidence.num_columns} numbers. It "
+                "belongs to another model or another version; fit again."
+            )
         self.consensus, self.direction = consensus, direction
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
         self.own = raw[:, -1].double() if consensus.uses_own else None
