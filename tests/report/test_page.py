@@ -7,13 +7,14 @@ from importlib.resources import files
 import pytest
 import torch
 
+from gflowexplainer.drawing.embedding import embedded_json
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import Case, Report, write_report
-from gflowexplainer.report.page import embedded_json, render
+from gflowexplainer.report.page import render
 from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, path
 
-from .conftest import HOSTILE, explain_by_hand, joins
+from ..conftest import HOSTILE, explain_by_hand, joins
 
 
 class Reader(HTMLParser):
@@ -67,9 +68,9 @@ def test_what_is_drawn(house_case):
     assert scene["subgraphs"][0]["only"] == [0.2, 0.8]
     assert [scene["ids"][end] for end in scene["ends"][scene["truth"][0]]] in ([0, 4], [4, 0])
     assert scene["found"] == [1, 1]
-    width, height, radius = scene["size"]
-    assert all(radius <= x <= width - radius for x in scene["x"])
-    assert all(radius <= y <= height - radius for y in scene["y"])
+    assert dict(zip(scene["ids"], scene["level"], strict=True)) == {4: 0, 0: 0, 1: 0, 2: 1, 3: 1}
+    assert scene["counts"] == [3, 5, 5]
+    assert (scene["x"][scene["ring"]], scene["y"][scene["ring"]]) == (0, 0)  # the explained node is the middle
 
 
 def test_no_text_becomes_code(house_case):
@@ -199,4 +200,6 @@ def test_no_certificate_is_computed_for_a_report(house_case):
 
 def test_assets_travel_with_the_package():
     names = {entry.name for entry in (files("gflowexplainer.report") / "assets").iterdir()}
-    assert {"page.html", "page.css", "page.js", "drawing.js", "case.js"} <= names
+    assert {"page.html", "page.css", "page.js"} <= names
+    names = {entry.name for entry in (files("gflowexplainer.drawing") / "assets").iterdir()}
+    assert {"drawing.css", "drawing.js", "stage.js", "case.js", "frame.js"} <= names

@@ -1,20 +1,26 @@
-"""The scene of a case: which nodes and edges are drawn, where, with which values. Page and figures draw the same."""
+"""The scene of a case: which nodes and edges are drawn, where, with which values. Every painter draws the same."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from gflowexplainer.explanation.explanation import SubgraphExplanation
-from gflowexplainer.explanation.pictures import Picture, layout
-from gflowexplainer.report.content import Case
-from gflowexplainer.report.molecule_drawing import read_molecule
+from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.layout import layout_around
+from gflowexplainer.drawing.molecules import read_molecule
 
 MOST_NODES, BUDGET, FEWEST_NODES = 300, 12_000, 60
 """Nodes drawn of one case, of all cases together, and of one case however many there are."""
+NEAR_ONE, NEAR_ALL, SMALL_GRAPH = 7, 28, 60
+"""Direct neighbours shown of one node of the explanation and of all of them, and nodes of a graph shown as a whole."""
+GAPS = (88.0, 34.0, 20.0)
+"""How far apart nodes of the explanation, their neighbours and the rest lie at least, in pixels of a page."""
+ATOM = 46.0
+"""Pixels of a bond."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +41,11 @@ class Scene:
         labels: What is written on each node, if not its id.
         names: What each node is called in a list.
         ringed: Position of the explained node.
+        level: When each node is shown, shape ``[n]``: 0 as the explanation, 1 beside it, 2 with the surroundings. All
+            are part of the explanation if not given.
+        degree: Neighbours of each node in the whole graph, shape ``[n]``; as drawn if not given.
+        types: Name of each node's type, if there are types.
+        features: Features of each node in words, if it has any.
         notes: What the reader must know about the drawing.
     """
 
@@ -51,6 +62,10 @@ class Scene:
     labels: list[str] | None
     names: list[str]
     ringed: int | None
+    level: np.ndarray | None = None
+    degree: np.ndarray | None = None
+    types: list[str] | None = None
+    features: list[str] | None = None
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -66,7 +81,8 @@ class Scene:
             else:
                 molecule = read
         kind = "sentence" if case.words is not None else "graph" if molecule is None else "molecule"
-        nodes, reach = _chosen(explanation, limit)
+        graph = _adjacency(explanation)
+        nodes, reach = _chosen(explanation, graph, limit)
         if kind == "sentence":
             nodes = np.sort(nodes)
         if len(nodes) < case.num_nodes:
@@ -83,35 +99,87 @@ class Scene:
         notes += [*odd, *filter(None, [explanation.bound_note])]
         drawn = {name: _at_pairs(explanation, score, ends) for name, score in scores.items()}
         marks = None if case.truth is None else case.truth.cpu().numpy().astype(bool).astype(float)
+        truth = None if marks is None else _at_pairs(explanation, marks, ends) > 0
         text = case.words if case.words is not None else case.labels
         labels = None if text is None else [str(text[node]) for node in nodes]
         names = [str(node) if text is None else f"{text[node]} ({node})" for node in nodes]
-        places, order = None, None
+        node = explanation.explained_node
+        ringed = None if node is None or slot[node] < 0 else int(slot[node])
+        level = _levels(explanation, slot, slot[ends], values[nodes], whole=kind != "graph", truth=truth)
+        order = None
         if molecule is not None:
-            places, order = molecule.place[nodes], molecule.orders(ends)
+            place, order = ATOM * molecule.place[nodes] / 1.5, molecule.orders(ends)
             labels = [molecule.symbols[node] for node in nodes]
             names = [f"{molecule.elements[node]}{node}" for node in nodes]
             if (order == 0).any():
                 notes.append("Dotted lines are edges of the graph that are no bonds of the molecule.")
         elif kind == "sentence":
             names = labels or names
-            places = np.stack([np.arange(nodes.size), np.zeros(nodes.size)], axis=1).astype(float)
-        node = explanation.explained_node
+            place = np.stack([np.arange(nodes.size), np.zeros(nodes.size)], axis=1).astype(float)
+        else:
+            middle = int(np.flatnonzero(level == 0)[0]) if ringed is None else ringed
+            place = layout_around(level, slot[ends], GAPS, middle)
         return cls(
             kind=kind,
             nodes=nodes,
-            place=_turned(layout(nodes.size, slot[ends].tolist())) if places is None else places,
+            place=place,
             values=values[nodes],
             ends=slot[ends],
             edge_values=probability,
             order=order,
-            truth=None if marks is None else _at_pairs(explanation, marks, ends) > 0,
+            truth=truth,
             others=drawn,
             found=_found(case),
             labels=labels,
             names=names,
-            ringed=None if node is None or slot[node] < 0 else int(slot[node]),
+            ringed=ringed,
+            level=level,
+            degree=np.diff(graph.indptr)[nodes],
+            types=None if case.types is None else [str(case.types[node]) for node in nodes],
+            features=_features(explanation, nodes),
             notes=notes,
+        )
+
+    @property
+    def levels(self) -> np.ndarray:
+        """When each node is shown, shape ``[n]``."""
+        return np.zeros(self.nodes.size, dtype=int) if self.level is None else self.level
+
+    def undrawn(self, level: int) -> np.ndarray:
+        """Counts the neighbours of each node that are not drawn up to a level, shape ``[n]``."""
+        both = (self.levels[self.ends] <= level).all(axis=1)
+        drawn = np.bincount(self.ends[both].ravel(), minlength=self.nodes.size)
+        return np.zeros(self.nodes.size, dtype=int) if self.degree is None else self.degree - drawn
+
+    def up_to(self, level: int) -> Scene:
+        """Returns the scene without the nodes that are only shown at higher levels."""
+        kept = self.levels <= level
+        if kept.all():
+            return self
+        slot, joined = np.cumsum(kept) - 1, kept[self.ends].all(axis=1)
+
+        def pick(texts: list[str] | None) -> list[str] | None:
+            return None if texts is None else [text for text, stays in zip(texts, kept, strict=True) if stays]
+
+        return Scene(
+            kind=self.kind,
+            nodes=self.nodes[kept],
+            place=self.place[kept],
+            values=self.values[kept],
+            ends=slot[self.ends[joined]],
+            edge_values=self.edge_values[joined],
+            order=None if self.order is None else self.order[joined],
+            truth=None if self.truth is None else self.truth[joined],
+            others={name: score[joined] for name, score in self.others.items()},
+            found=self.found,
+            labels=pick(self.labels),
+            names=pick(self.names) or [],
+            ringed=None if self.ringed is None else int(slot[self.ringed]),
+            level=self.levels[kept],
+            degree=None if self.degree is None else self.degree[kept],
+            types=pick(self.types),
+            features=pick(self.features),
+            notes=self.notes,
         )
 
     @property
@@ -128,36 +196,33 @@ class Scene:
         np.maximum.at(scores, self.ends, self.others[name][:, None])
         return scores
 
-    def picture(self, other: str | None = None) -> Picture:
-        """Returns what matplotlib draws: the explanation, or the scores of an ``other`` explainer."""
-        values = self.values if other is None else self.node_scores(other)
-        scores = self.edge_values if other is None else self.others[other]
-        rank = np.argsort(scores, kind="stable")
-        edges = [(int(i), int(j), float(v)) for (i, j), v in zip(self.ends[rank], scores[rank], strict=True)]
-        marked = [] if self.truth is None else np.flatnonzero(self.truth[rank]).tolist()
-        return Picture(
-            self.nodes.tolist(), values, edges, self.ringed, "", labels=self.labels, marked=marked, given=self.place
-        )
-
 
 def node_limit(num_cases: int) -> int:
     """Returns how many nodes of each case are drawn, so that a report of many cases can still be mailed."""
     return int(np.clip(BUDGET // max(num_cases, 1), FEWEST_NODES, MOST_NODES))
 
 
-def _chosen(explanation: SubgraphExplanation, limit: int) -> tuple[np.ndarray, int]:
+def _adjacency(explanation: Any) -> csr_array:
+    """Returns the graph without directions and loops, shape ``[N, N]``."""
+    source, target = explanation.edge_index.cpu().numpy()
+    number = len(explanation.node_probability())
+    kept = source != target
+    ends = np.concatenate([source[kept], target[kept]]), np.concatenate([target[kept], source[kept]])
+    return coo_array((np.ones(ends[0].size), ends), shape=(number, number)).tocsr()
+
+
+def _chosen(explanation: Any, graph: csr_array, limit: int) -> tuple[np.ndarray, int]:
     """Picks nodes, shape ``[n]``: the most probable, then the nearest; also tells how far away from the explained one.
 
-    At node level nothing is taken that lies farther away than the explanation reaches, two steps at least: sampled
-    subgraphs stay within the computation graph, so the rest is of no account.
+    The first subgraph is always among them. At node level nothing is taken that lies farther away than the explanation
+    reaches, two steps at least: sampled subgraphs stay within the computation graph, so the rest is of no account.
     """
     values = explanation.node_probability()
-    source, target = explanation.edge_index.cpu().numpy()
-    graph = coo_array((np.ones(source.size), (source, target)), shape=(values.size, values.size)).tocsr()
     start = explanation.explained_node
+    first = np.array(explanation.subgraphs[0].nodes)
     seeds = np.flatnonzero(values > 0) if start is None else np.array([start])
     if seeds.size == 0:
-        seeds = np.array(explanation.subgraphs[0].nodes)
+        seeds = first
     hops = dijkstra(graph, directed=False, indices=seeds, unweighted=True, min_only=True)
     inside, reach = values > 0, 0
     if start is not None:
@@ -165,14 +230,63 @@ def _chosen(explanation: SubgraphExplanation, limit: int) -> tuple[np.ndarray, i
         inside |= hops <= reach
     else:
         inside[:] = True
-    order = np.lexsort((hops, -values))
-    order = order[inside[order]][:limit]
-    if start is not None and start not in order:
-        order[-1] = start
-    return order, reach
+    inside[first] = True
+    last = np.ones(values.size)
+    last[first] = 0
+    if start is not None:
+        last[start] = -1
+    order = np.lexsort((hops, -values, last))
+    return order[inside[order]][:limit], reach
 
 
-def _left_out(explanation: SubgraphExplanation, shown: int, total: int, limit: int, reach: int) -> str:
+def _levels(
+    explanation: Any, slot: np.ndarray, ends: np.ndarray, values: np.ndarray, *, whole: bool, truth: np.ndarray | None
+) -> np.ndarray:
+    """Says when each node is shown: the first subgraph, its direct neighbours, then the rest, shape ``[n]``.
+
+    Of a hub only the most probable neighbours come with it. Small graphs that are explained as a whole, molecules and
+    sentences are shown as a whole, and the ground truth always.
+    """
+    level = np.full(values.size, 2)
+    core = slot[list(explanation.subgraphs[0].nodes)]
+    core = core[core >= 0]
+    if explanation.explained_node is not None and slot[explanation.explained_node] >= 0:
+        core = np.append(core, slot[explanation.explained_node])
+    if whole or (explanation.explained_node is None and values.size <= SMALL_GRAPH):
+        level[:] = 1
+    if truth is not None:
+        level[ends[truth]] = 1
+    level[core] = 0
+    rank = np.argsort(-values, kind="stable")
+    place = np.empty_like(rank)
+    place[rank] = np.arange(rank.size)
+    near: list[int] = []
+    for node in np.unique(core):
+        joined = np.concatenate([ends[ends[:, 0] == node, 1], ends[ends[:, 1] == node, 0]])
+        outside = np.unique(joined[level[joined] == 2])
+        near += outside[np.argsort(place[outside])][:NEAR_ONE].tolist()
+    level[sorted(set(near), key=lambda node: place[node])[:NEAR_ALL]] = 1
+    return level
+
+
+def _features(explanation: Any, nodes: np.ndarray) -> list[str] | None:
+    """Writes the features of each node in a few words; ``None`` if there are none to read."""
+    x = explanation.x if "x" in explanation else None
+    if x is None or x.dim() != 2 or x.size(1) == 0:
+        return None
+    rows = x[nodes.tolist()].detach().double().cpu().numpy()
+    if rows.shape[1] <= 6:
+        return [", ".join(f"{value:.3g}" for value in row) for row in rows]
+    texts = []
+    for row in rows:
+        present = np.flatnonzero(row)
+        shown = ", ".join(str(column) if row[column] == 1 else f"{column}: {row[column]:.3g}" for column in present[:6])
+        more = ", …" if present.size > 6 else ""
+        texts.append(f"{present.size} of {row.size} are not zero" + (f" ({shown}{more})" if present.size else ""))
+    return texts
+
+
+def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int) -> str:
     near = "the most probable, then the nearest to them"
     if explanation.explained_node is not None:
         near = f"those within {reach} steps of node {explanation.explained_node}"
@@ -195,7 +309,7 @@ def _scores(case: Case) -> tuple[dict[str, np.ndarray], list[str]]:
     return scores, notes
 
 
-def _at_pairs(explanation: SubgraphExplanation, score: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def _at_pairs(explanation: Any, score: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Reads the larger score of both directions at undirected ``pairs`` ``[e, 2]`` of node ids, shape ``[e]``."""
     ends = np.sort(explanation.edge_index.cpu().numpy(), axis=0)
     size = max(int(ends.max(initial=0)), int(pairs.max(initial=0))) + 1
@@ -226,15 +340,3 @@ def _found(case: Case) -> tuple[int, int] | None:
     tied = [hit for p, hit in ranked if p == bar]
     share = (count - len(sure)) / max(len(tied), 1)
     return sum(sure) + round(sum(tied) * share), count
-
-
-def _turned(place: np.ndarray) -> np.ndarray:
-    """Lays the longer side of a drawing along the page."""
-    centred = place - place.mean(axis=0)
-    if len(place) < 3:
-        return centred
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    turned = centred @ axes.T
-    # The sign of an axis is arbitrary; fix it, so that one graph is always drawn one way.
-    heavy = np.abs(turned).argmax(axis=0)
-    return turned * np.sign(turned[heavy, [0, 1]])
