@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64
 """Instances that a fitted explainer answers between two looks at the disk."""
+MOST_CERTIFIED = 20
+"""Instances up to which certificates are computed without being asked for."""
 
 
 def explain(
@@ -63,9 +65,12 @@ def explain(
         ),
     ] = None,
     certificate: Annotated[
-        bool,
-        typer.Option("--certificate", help="Measure the exact distance to the target.", rich_help_panel="How"),
-    ] = False,
+        bool | None,
+        typer.Option(
+            help=f"Measure the exact distance to the target. (default: of up to {MOST_CERTIFIED} instances)",
+            rich_help_panel="How",
+        ),
+    ] = None,
     seed: options.Seed = None,
     device: options.Device = "cpu",
     out: options.Out = None,
@@ -108,7 +113,8 @@ def explain(
         tell(f"Explaining {asked.sentence()}")
         if together:
             fit_in_folder(algorithm, asked, run.folder, quiet)
-        _explain(algorithm, asked, run, certificate, quiet)
+        certified = len(asked.index) <= MOST_CERTIFIED if certificate is None else certificate
+        _explain(algorithm, asked, run, certified, quiet)
         cases = [run.case(asked.name(place)) for place in asked.index]
         results = summary(run, cases)
         shown = table(cases)

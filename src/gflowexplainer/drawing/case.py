@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ConfigError
@@ -20,6 +21,7 @@ class Case:
         explanation: Its :class:`~gflowexplainer.SubgraphExplanation`, with ``edge_index``.
         truth: Edges of the ground truth, bool ``[E]``, aligned with ``explanation.edge_index``.
         others: Edge scores ``[E]`` of other explainers by their names; the larger, the more important.
+        beside: Other explanations of the same instance by their names, to be compared with this one.
         labels: Text of each of the ``N`` nodes, such as an element or a role.
         smiles: The molecule that the graph is: atoms are nodes, in order. Drawn by rdkit; without it, as a graph.
         words: The ``N`` words of the sentence that the graph is, in order.
@@ -38,6 +40,7 @@ class Case:
     classes: Sequence[str] | None = None
     types: Sequence[str] | None = None
     note: str = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not hasattr(type(self.explanation), "node_probability"):
@@ -55,6 +58,9 @@ class Case:
                     f"'{name}' of '{self.name}' has shape {list(value.shape)}. Pass one value for each of the {edges} "
                     "columns of 'edge_index'."
                 )
+        for name, other in self.beside.items():
+            if "edge_index" not in other or not torch.equal(other.edge_index.cpu(), self.explanation.edge_index.cpu()):
+                raise ConfigError(f"'beside[{name!r}]' of '{self.name}' explains another graph. Compare the same one.")
         nodes = self.num_nodes
         for name, texts in (("labels", self.labels), ("words", self.words), ("types", self.types)):
             if texts is not None and len(texts) != nodes:

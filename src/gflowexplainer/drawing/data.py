@@ -51,7 +51,8 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
         "found": scene.found,
         "ring": scene.ringed,
         "others": [
-            {"name": name, "q": rounded(score), "p": rounded(scene.node_scores(name))}
+            {"name": name, "q": rounded(score), "p": rounded(scene.node_scores(name)), "slots": _slots(scene, name)}
+            | (_beside(case, name, scene, slot) if name in case.beside else {})
             for name, score in scene.others.items()
         ],
         "subgraphs": [_subgraph(subgraph, scene, slot) for subgraph in listed],
@@ -62,9 +63,25 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
         "facts": [
             f"{len(explanation.subgraphs)} different subgraphs in {explanation.num_samples} samples, weighted by "
             f"{explanation.weighting}; effective sample size {explanation.effective_sample_size:.1f}.",
-            f"Certificate: {explanation.known_certificate}",
+            _certificate(explanation),
         ],
     }
+
+
+def _certificate(explanation: Any) -> str:
+    known = explanation.known_certificate
+    return f"Certificate: {known}" if known.asked else "No certificate was asked for."
+
+
+def _slots(scene: Scene, name: str) -> list[int]:
+    return scene.focus[name].tolist() if name in scene.focus else []
+
+
+def _beside(case: Case, name: str, scene: Scene, slot: Mapping[int, int]) -> dict[str, Any]:
+    """Returns what another explanation of the same instance says, and how many nodes both share."""
+    mine, theirs = case.explanation.subgraphs[0], case.beside[name].subgraphs[0]
+    both = len({*mine.nodes} & {*theirs.nodes})
+    return {"first": _subgraph(theirs, scene, slot), "shared": [both, len({*mine.nodes} | {*theirs.nodes})]}
 
 
 def _undrawn(scene: Scene, level: int) -> list[tuple[int, int]]:

@@ -41,6 +41,7 @@ class Scene:
         labels: What is written on each node, if not its id.
         names: What each node is called in a list.
         ringed: Position of the explained node.
+        focus: Positions of the nodes that another explainer chooses, by its name.
         level: When each node is shown, shape ``[n]``: 0 as the explanation, 1 beside it, 2 with the surroundings. All
             are part of the explanation if not given.
         degree: Neighbours of each node in the whole graph, shape ``[n]``; as drawn if not given.
@@ -62,6 +63,7 @@ class Scene:
     labels: list[str] | None
     names: list[str]
     ringed: int | None
+    focus: dict[str, np.ndarray] = field(default_factory=dict)
     level: np.ndarray | None = None
     degree: np.ndarray | None = None
     types: list[str] | None = None
@@ -82,7 +84,7 @@ class Scene:
                 molecule = read
         kind = "sentence" if case.words is not None else "graph" if molecule is None else "molecule"
         graph = _adjacency(explanation)
-        nodes, reach = _chosen(explanation, graph, limit)
+        nodes, reach = _chosen(case, graph, limit)
         if kind == "sentence":
             nodes = np.sort(nodes)
         if len(nodes) < case.num_nodes:
@@ -105,7 +107,13 @@ class Scene:
         names = [str(node) if text is None else f"{text[node]} ({node})" for node in nodes]
         node = explanation.explained_node
         ringed = None if node is None or slot[node] < 0 else int(slot[node])
+        first = slot[list(explanation.subgraphs[0].nodes)]
+        focus = {name: _best_ends(score, slot[ends], first[first >= 0]) for name, score in drawn.items()}
+        focus |= {name: slot[list(other.subgraphs[0].nodes)] for name, other in case.beside.items()}
+        focus = {name: found[found >= 0] for name, found in focus.items()}
         level = _levels(explanation, slot, slot[ends], values[nodes], whole=kind != "graph", truth=truth)
+        for found in focus.values():
+            level[found] = np.minimum(level[found], 1)
         order = None
         if molecule is not None:
             place, order = ATOM * molecule.place[nodes] / 1.5, molecule.orders(ends)
@@ -133,6 +141,7 @@ class Scene:
             labels=labels,
             names=names,
             ringed=ringed,
+            focus=focus,
             level=level,
             degree=np.diff(graph.indptr)[nodes],
             types=None if case.types is None else [str(case.types[node]) for node in nodes],
@@ -175,6 +184,7 @@ class Scene:
             labels=pick(self.labels),
             names=pick(self.names) or [],
             ringed=None if self.ringed is None else int(slot[self.ringed]),
+            focus={name: slot[found[kept[found]]] for name, found in self.focus.items()},
             level=self.levels[kept],
             degree=None if self.degree is None else self.degree[kept],
             types=pick(self.types),
@@ -211,15 +221,18 @@ def _adjacency(explanation: Any) -> csr_array:
     return coo_array((np.ones(ends[0].size), ends), shape=(number, number)).tocsr()
 
 
-def _chosen(explanation: Any, graph: csr_array, limit: int) -> tuple[np.ndarray, int]:
+def _chosen(case: Case, graph: csr_array, limit: int) -> tuple[np.ndarray, int]:
     """Picks nodes, shape ``[n]``: the most probable, then the nearest; also tells how far away from the explained one.
 
-    The first subgraph is always among them. At node level nothing is taken that lies farther away than the explanation
-    reaches, two steps at least: sampled subgraphs stay within the computation graph, so the rest is of no account.
+    The first subgraph of each compared explanation is always among them. At node level nothing is taken that lies
+    farther away than the explanation reaches, two steps at least: sampled subgraphs stay within the computation graph,
+    so the rest is of no account.
     """
+    explanation = case.explanation
     values = explanation.node_probability()
     start = explanation.explained_node
-    first = np.array(explanation.subgraphs[0].nodes)
+    compared = [explanation, *case.beside.values()]
+    first = np.unique(np.concatenate([np.array(other.subgraphs[0].nodes) for other in compared]))
     seeds = np.flatnonzero(values > 0) if start is None else np.array([start])
     if seeds.size == 0:
         seeds = first
@@ -269,6 +282,13 @@ def _levels(
     return level
 
 
+def _best_ends(score: np.ndarray, ends: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Returns the ends of an explainer's best edges, as many as lie inside the first subgraph, positions ``[k]``."""
+    inside = np.isin(ends, first).all(axis=1)
+    order = np.argsort(-score, kind="stable")[: max(int(inside.sum()), 1)]
+    return np.unique(ends[order[score[order] > 0]])
+
+
 def _features(explanation: Any, nodes: np.ndarray) -> list[str] | None:
     """Writes the features of each node in a few words; ``None`` if there are none to read."""
     x = explanation.x if "x" in explanation else None
@@ -298,7 +318,7 @@ def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int) 
 def _scores(case: Case) -> tuple[dict[str, np.ndarray], list[str]]:
     """Brings other explainers' scores to [0, 1], each ``[E]``, and says what was odd with them."""
     scores, notes = {}, []
-    for name, given in case.others.items():
+    for name, given in [*case.others.items(), *((name, other.edge_mask) for name, other in case.beside.items())]:
         score = given.detach().double().cpu().numpy()
         sound = np.isfinite(score)
         if not sound.all():

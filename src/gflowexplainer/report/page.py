@@ -12,11 +12,14 @@ from gflowexplainer.drawing.data import case_data
 from gflowexplainer.drawing.embedding import SCRIPTS, asset, embedded_json, policy
 from gflowexplainer.drawing.scene import Scene, node_limit
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.report.comparison import comparison
 from gflowexplainer.report.content import Report
 from gflowexplainer.report.training_curves import read_curves
 from gflowexplainer.storage.files import write_bytes
 from gflowexplainer.version import __version__
 
+MOST_CERTIFIED = 20
+"""Cases whose certificates are computed for a report, where they can still be."""
 _CURVE = (300, 120)
 
 
@@ -48,6 +51,8 @@ def render(report: Report) -> str:
     assets = files("gflowexplainer.report") / "assets"
     style = asset("drawing.css") + (assets / "page.css").read_text(encoding="utf-8")
     script = "\n".join([*map(asset, SCRIPTS), (assets / "page.js").read_text(encoding="utf-8")])
+    for case in report.cases[:MOST_CERTIFIED]:
+        _ = case.explanation.certificate  # computed when asked for
     limit = node_limit(len(report.cases))
     scenes = [Scene.of(case, limit) for case in report.cases]
     cases = [case_data(case, scene) for case, scene in zip(report.cases, scenes, strict=True)]
@@ -55,6 +60,7 @@ def render(report: Report) -> str:
     template = environment.from_string((assets / "page.html").read_text(encoding="utf-8"))
     return template.render(
         report=report,
+        tables=[*comparison(report.cases), *report.tables],
         rows=[_row(case, scene) for case, scene in zip(report.cases, scenes, strict=True)],
         has_truth=any(case.truth is not None for case in report.cases),
         data=Markup(embedded_json({"cases": cases})),

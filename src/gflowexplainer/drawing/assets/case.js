@@ -76,19 +76,24 @@ function bar(value) {
 // Says in one sentence what a subgraph does to the prediction.
 function verdict(scene, number) {
   const subgraph = scene.subgraphs[number];
+  const said = sentence(scene, subgraph, number ? `with only number ${number + 1}` : "with only this");
+  if (scene.whole && subgraph.only) said.prepend(make("span", {class: "said"}, "model says ", make("strong", {class: "user"}, prediction(scene, scene.whole))));
+  return said;
+}
+
+function prediction(scene, values) {
+  if (values.length === 1) return digits(values[0]);
+  const best = values.reduce((top, value, k) => (value > values[top] ? k : top), 0);
+  return `${short(className(scene, best), 32)} (${digits(values[best], 2)})`;
+}
+
+function sentence(scene, subgraph, name) {
   if (!subgraph.only || !subgraph.without) return make("p", {class: "verdict"}, subgraph.text);
-  const say = (values) => {
-    if (values.length === 1) return digits(values[0]);
-    const best = values.reduce((top, value, k) => (value > values[top] ? k : top), 0);
-    return `${short(className(scene, best), 32)} (${digits(values[best], 2)})`;
-  };
-  const part = (name, values, kept) => make("span", {class: "said"}, `${name} `, make("strong", {class: "user"}, say(values)),
-    kept === null ? null : kept ? ", kept" : ", changed");
   const best = (values) => values.indexOf(Math.max(...values));
   const same = (values) => (scene.held === null || values.length === 1 ? null : best(values) === scene.held);
-  return make("p", {class: "verdict"}, scene.whole ? part("model says", scene.whole, null) : null,
-    part(number ? `with only number ${number + 1}` : "with only this", subgraph.only, same(subgraph.only)),
-    part("without it", subgraph.without, same(subgraph.without)));
+  const part = (text, values) => make("span", {class: "said"}, `${text} `, make("strong", {class: "user"}, prediction(scene, values)),
+    same(values) === null ? null : same(values) ? ", kept" : ", changed");
+  return make("p", {class: "verdict"}, part(name, subgraph.only), part("without it", subgraph.without));
 }
 
 // Class probabilities (or values) on the whole graph, with only the subgraph, and without it.
@@ -125,14 +130,22 @@ function legend(scene) {
 }
 
 function others(scene) {
-  const figure = (name, nodes, edges) => {
-    const {root, box} = draw(scene, nodes, edges, 1, null);
+  const figure = (name, nodes, edges, slots, ...said) => {
+    const {root, box} = draw(scene, nodes, edges, 1, slots.length ? new Set(slots) : null, false);
     if (box) { root.setAttribute("viewBox", box.join(" ")); root.setAttribute("aria-label", `scores of ${name}`); }
     root.querySelectorAll("[tabindex]").forEach((element) => element.removeAttribute("tabindex"));
-    return make("figure", null, root, make("figcaption", {class: "user"}, name));
+    return make("figure", null, root, make("figcaption", null, make("strong", {class: "user"}, name), ...said));
   };
-  return make("div", {class: "wide"}, make("h3", null, "Other explainers"),
-    make("p", {class: "quiet"}, "Edge scores of each, divided by its largest on this instance; nodes take the largest score of their edges."),
-    make("div", {class: "small"}, figure("this explanation", scene.p, scene.q),
-      ...scene.others.map((other) => figure(other.name, other.p, other.q))));
+  const about = ({first, shared}) => (!first ? [] : [make("div", {class: "user"}, short(first.text, 120)),
+    make("div", {class: "quiet"}, `${shared[0]} of ${shared[1]} ${shared[1] === 1 ? "node" : "nodes"} shared, probability ${digits(first.p)}`),
+    sentence(scene, first, "with only it")]);
+  const compared = scene.others.some((other) => other.first);
+  const mine = scene.subgraphs[0];
+  return make("div", {class: "wide"}, make("h3", null, compared ? "Compared" : "Other explainers"),
+    make("p", {class: "quiet"}, "Edge scores of each, divided by its largest on this instance; nodes take the largest score of " +
+      "their edges. Large nodes are the first subgraph, or the ends of as many best edges."),
+    make("div", {class: "small"},
+      figure("this explanation", scene.p, scene.q, mine.slots, ...(compared ? [make("div", {class: "user"}, short(mine.text, 120)),
+        make("div", {class: "quiet"}, `probability ${digits(mine.p)}`), sentence(scene, mine, "with only it")] : [])),
+      ...scene.others.map((other) => figure(other.name, other.p, other.q, other.slots, ...about(other)))));
 }

@@ -21,11 +21,11 @@ const short = (text, count) => ([...text].length > count ? [...text].slice(0, co
 const RADIUS = [19, 9.5, 5.5];
 
 // Draws what `level` shows and all of `focus`, a set of slots that is drawn large; gives the drawing and its box.
-function draw(scene, nodeValues, edgeValues, level, focus) {
+function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
   if (scene.kind === "sentence") return {root: drawSentence(scene, nodeValues, focus), box: null};
   const molecule = scene.kind === "molecule";
   const core = focus || new Set(scene.level.flatMap((l, slot) => (l === 0 ? [slot] : [])));
-  const chosen = Boolean(focus);
+  const chosen = Boolean(focus) && faded;
   const shown = scene.ids.map((_, slot) => scene.level[slot] <= level || core.has(slot));
   const radius = (slot) => (molecule ? 13 : core.has(slot) ? RADIUS[0] : RADIUS[Math.max(scene.level[slot], 1)]);
   const root = make("svg", {role: "group"});
