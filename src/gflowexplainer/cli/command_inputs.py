@@ -201,9 +201,7 @@ def _check_combination(
     atoms: str | None,
 ) -> None:
     if model is None and dataset is None:
-        raise ConfigError(
-            "Which model? Name yours with --model, or play with one of the paper's: --dataset tree-cycles."
-        )
+        raise ConfigError("Which model? Name yours with --model, or try one that is there: --dataset karate.")
     if data is None and smiles is None and dataset is None:
         raise ConfigError("Which graphs? Name a file with --data (or --smiles, or --dataset).")
     if data is not None and smiles is not None:

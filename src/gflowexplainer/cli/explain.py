@@ -85,13 +85,17 @@ def explain(
 
     To copy:
 
-      gflowexplainer explain --dataset tree-cycles --index 511,517
+      gflowexplainer explain --dataset karate --index 16
+      gflowexplainer explain --dataset karate --index 8,16 --fit --out runs/two
+
+    With your own model (a function "build" in my_models.py), weights and graphs:
+
       gflowexplainer explain --model my_models:build --weights gnn.pt \
           --data graph.npz --index 3,14,15 --out runs/mine
       gflowexplainer explain --explainer runs/fitted --model my_models:build \
           --weights gnn.pt --data graphs.json --all --json
-      gflowexplainer explain --dataset mutagenicity --smiles molecules.csv \
-          --max-nodes 4
+      gflowexplainer explain --model my_models:classifier --weights gnn.pt \
+          --smiles molecules.csv --atoms C,N,O,Cl,S --max-nodes 4
 
     Graphs as JSON: "nodes" (names or number), "edges" (pairs), "features" (a list for each node), optional "undirected"
     (true), "labels" (of nodes) or "label" (of the graph); many graphs are a list. From Python, write

@@ -36,8 +36,10 @@ def report(
 
     To copy:
 
-      gflowexplainer report runs/demo
-      gflowexplainer report runs/mine runs/paper --out both.html
+      gflowexplainer explain --dataset karate --index 16 --out runs/one
+      gflowexplainer explain --dataset karate --index 16 --seed 1 --out runs/other
+      gflowexplainer report runs/one
+      gflowexplainer report runs/one runs/other --out both.html
     """
     with one_line_errors():
         from gflowexplainer.cli.runs import write_run_report

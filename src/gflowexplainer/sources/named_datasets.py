@@ -1,4 +1,4 @@
-"""Datasets by name, with a GNN: other packages offer them by an entry point, and the command line finds them."""
+"""Datasets by name, with a GNN: one of our own, and those that other packages offer by an entry point."""
 
 from __future__ import annotations
 
@@ -42,18 +42,22 @@ class NamedDataset:
 
 
 def load_dataset(name: str, *, gnn: str | None, seed: int, progress: bool) -> NamedDataset:
-    """Loads a dataset that an installed package offers.
+    """Loads a dataset that this or another installed package offers.
 
     Args:
-        name: Its name.
+        name: Its name; ``"karate"`` is always there.
         gnn: Which GNN to load with it; ``None`` for none.
         seed: Of what is generated or trained.
         progress: Whether training shows a progress bar.
     """
+    if name == "karate":
+        from gflowexplainer.sources.karate import karate_club
+
+        return karate_club(seed=seed)
     offered = list(entry_points(group=GROUP))
     if not offered:
         raise ConfigError(
             f"'--dataset {name}' needs a package that has datasets. Install it with: pip install gflowbench; or name "
-            "your own graphs with --data."
+            "your own graphs with --data, or try --dataset karate."
         )
     return offered[0].load()(name, gnn=gnn, seed=seed, progress=progress)
