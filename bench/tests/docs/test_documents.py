@@ -1,4 +1,4 @@
-"""What the documents say is so: Python blocks run, links lead somewhere, commands and settings exist, the site builds."""
+"""What the documents say is so: Python blocks run, links lead somewhere, commands exist, and the site builds."""
 
 import dataclasses
 import enum

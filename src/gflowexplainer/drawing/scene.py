@@ -104,7 +104,7 @@ class Scene:
         truth = None if marks is None else _at_pairs(explanation, marks, ends) > 0
         text = case.words if case.words is not None else case.labels
         labels = None if text is None else [str(text[node]) for node in nodes]
-        names = [str(node) if text is None else f"{text[node]} ({node})" for node in nodes]
+        names = [str(node) if text is None else _name(str(text[node]), int(node)) for node in nodes]
         node = explanation.explained_node
         ringed = None if node is None or slot[node] < 0 else int(slot[node])
         first = slot[list(explanation.subgraphs[0].nodes)]
@@ -205,6 +205,11 @@ class Scene:
         scores = np.zeros(self.nodes.size)
         np.maximum.at(scores, self.ends, self.others[name][:, None])
         return scores
+
+
+def _name(text: str, node: int) -> str:
+    """Names a node by its text and, where that says something else, its id."""
+    return text if text == str(node) else f"{text} ({node})"
 
 
 def node_limit(num_cases: int) -> int:

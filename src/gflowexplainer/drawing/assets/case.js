@@ -144,7 +144,7 @@ function others(scene) {
   return make("div", {class: "wide"}, make("h3", null, compared ? "Compared" : "Other explainers"),
     make("p", {class: "quiet"}, "Edge scores of each, divided by its largest on this instance; nodes take the largest score of " +
       "their edges. Large nodes are the first subgraph, or the ends of as many best edges."),
-    make("div", {class: "small"},
+    make("div", {class: compared ? "small pair" : "small"},
       figure("this explanation", scene.p, scene.q, mine.slots, ...(compared ? [make("div", {class: "user"}, short(mine.text, 120)),
         make("div", {class: "quiet"}, `probability ${digits(mine.p)}`), sentence(scene, mine, "with only it")] : [])),
       ...scene.others.map((other) => figure(other.name, other.p, other.q, other.slots, ...about(other)))));

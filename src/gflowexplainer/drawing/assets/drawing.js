@@ -97,7 +97,7 @@ function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add
   const group = make("g", {"data-node": slot, class: large ? "core" : null, tabindex: large ? "0" : null,
     role: large ? "img" : null, "aria-label": large ? `${scene.names[slot]}, probability ${digits(value)}${ring ? ", explained" : ""}` : null});
   if (molecule) {
-    group.append(make("circle", {...place, r: 13, class: (value > 0 ? "halo" : "halo none") + (chosen ? faint : ""), v: value}));
+    group.append(make("circle", {...place, r: 13, class: (value > 0 ? "halo" : "halo none") + (large ? " first" : "") + (chosen ? faint : ""), v: value}));
     if (ring) group.append(make("circle", {...place, r: 15, class: "node ring", "fill-opacity": 0}));
     add(1, group);
     const shown = short(text, 5);
@@ -113,7 +113,7 @@ function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add
   const count = [...text].length;
   if (large && count > 4) {
     const shown = short(text, 22);
-    const [x, y] = room.place(slot, 6.6 * [...shown].length, 15);
+    const [x, y] = room.place(slot, 7.3 * [...shown].length, 15);
     group.append(make("text", {x, y, class: "caption"}, shown));
   } else if (large || (count <= 4 && radius > 8)) {
     const size = Math.min(radius * 0.78, (radius * 2.6) / Math.max(count, 1));
@@ -156,7 +156,7 @@ function drawCounts(scene, level, core, room, add) {
 function boxAround(scene, slots, radius, rooms) {
   const rects = [...slots.map((slot) => [scene.x[slot], scene.y[slot], 2 * radius(slot), 2 * radius(slot)]), ...rooms];
   const edge = (axis, sign) => Math[sign < 0 ? "min" : "max"](...rects.map((rect) => rect[axis] + sign * (rect[axis + 2] / 2 + 12)));
-  const [left, right, top, bottom] = [edge(0, -1), edge(0, 1), edge(1, -1), edge(1, 1)];
+  const [left, right, top, bottom] = [edge(0, -1), edge(0, 1) + 34, edge(1, -1), edge(1, 1)]; // room for buttons
   const [width, height] = [Math.max(right - left, 300), Math.max(bottom - top, 190)];
   return [(left + right - width) / 2, (top + bottom - height) / 2, width, height];
 }
