@@ -93,6 +93,26 @@ def test_cutting_gives_a_plain_explanation(by_hand):
     assert cut.validate()
 
 
+def test_the_best_subgraph_is_what_is_cut_out(real):
+    """Probabilities are rarely 0: without a threshold the first subgraph is meant, with one what is above it."""
+    first = real.subgraphs[0]
+    best = real.best()
+    assert best.node_mask.flatten().nonzero().flatten().tolist() == sorted(first.nodes)
+    inside = nx.Graph(real.edge_index.t().tolist()).subgraph(first.nodes)
+    kept = {frozenset(pair) for pair in real.edge_index[:, best.edge_mask > 0].t().tolist()}
+    assert kept == {frozenset(edge) for edge in inside.edges}
+    assert best.validate()
+    assert best.subgraphs == real.subgraphs
+    assert real.node_mask.max() <= 1
+    assert int((real.node_mask > 0).sum()) > len(first)  # itself unchanged
+    assert real.get_explanation_subgraph().num_nodes == len(first)
+    assert real.get_complement_subgraph().num_nodes == real.num_nodes - len(first)
+    some = real.threshold("topk", 7)
+    assert some.get_explanation_subgraph().num_nodes == int((some.node_mask > 0).sum())
+    with pytest.raises(ConfigError, match="not features"):
+        real.visualize_feature_importance()
+
+
 def test_threshold_keeps_the_subgraphs(by_hand):
     hard = by_hand.threshold("hard", 0.8)
     assert hard.node_mask.flatten().tolist() == [1, 0, 0, 0, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from html import escape
 from itertools import combinations
@@ -159,6 +160,52 @@ class SubgraphExplanation(Explanation):
     def edge_probability(self, nodes: Iterable[int]) -> dict[tuple[int, int], float]:
         """Returns the probability that both ends are inside, for each pair of joined ``nodes``, smaller id first."""
         return self._edge_values(nodes)
+
+    def best(self) -> SubgraphExplanation:
+        """Returns the first subgraph as an explanation with hard masks: 1 for its nodes and the edges between them."""
+        nodes = torch.tensor(self._known.subgraphs[0].nodes, device=self.edge_index.device)
+        inside = torch.zeros(self._num_nodes(), dtype=torch.bool, device=nodes.device)
+        inside[nodes] = True
+        hard = copy.copy(self)
+        hard.node_mask = inside[:, None].float()
+        hard.edge_mask = (inside[self.edge_index[0]] & inside[self.edge_index[1]]).float()
+        hard._thresholded = True
+        return hard
+
+    def threshold(self, *args: Any, **kwargs: Any) -> SubgraphExplanation:
+        """Thresholds the masks, as PyG does. What is cut out or visualised afterwards follows these masks."""
+        cut = super().threshold(*args, **kwargs)
+        if cut is not self:
+            cut._thresholded = True
+        return cut
+
+    def _chosen(self) -> SubgraphExplanation:
+        """Returns itself if the user has chosen a threshold, otherwise :meth:`best`.
+
+        Probabilities are rarely 0, so that everything above 0 is nearly the whole neighbourhood.
+        """
+        return self if "_thresholded" in self._store.__dict__ else self.best()
+
+    def get_explanation_subgraph(self) -> Explanation:
+        """Cuts out the first subgraph; after :meth:`threshold`, what that has left, as PyG does."""
+        return super(SubgraphExplanation, self._chosen()).get_explanation_subgraph()
+
+    def get_complement_subgraph(self) -> Explanation:
+        """Cuts out all but the first subgraph; after :meth:`threshold`, all but what that has left."""
+        return super(SubgraphExplanation, self._chosen()).get_complement_subgraph()
+
+    def visualize_graph(
+        self, path: str | None = None, backend: str | None = None, node_labels: list[str] | None = None
+    ) -> None:
+        """Draws the first subgraph as PyG does; after :meth:`threshold`, what that has left. See also :meth:`draw`."""
+        super(SubgraphExplanation, self._chosen()).visualize_graph(path, backend, node_labels)
+
+    def visualize_feature_importance(self, *args: Any, **kwargs: Any) -> None:
+        """Says what to use instead: an explanation is made of nodes and edges, not of features."""
+        raise ConfigError(
+            "This explanation names nodes and edges, not features. Draw it with 'explanation.draw()', or explain "
+            "features with 'torch_geometric.explain.CaptumExplainer' and node_mask_type='attributes'."
+        )
 
     def _apply_masks(self, node_mask: Tensor | None = None, edge_mask: Tensor | None = None) -> Explanation:
         """Cuts the graph, as PyG does. Nodes get new ids, so the subgraphs do not come along."""
