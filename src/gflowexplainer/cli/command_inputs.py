@@ -21,7 +21,8 @@ from gflowexplainer.model.config import guess_level
 from gflowexplainer.report.truth import own_motif
 from gflowexplainer.settings import PRESETS
 from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
-from gflowexplainer.sources.named_datasets import NamedDataset, load_dataset
+from gflowexplainer.sources.dataset_names import load_dataset
+from gflowexplainer.sources.named_datasets import NamedDataset
 from gflowexplainer.storage.checkpoints import checksum
 from gflowexplainer.storage.identity import model_fingerprint
 
