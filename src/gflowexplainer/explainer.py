@@ -18,6 +18,7 @@ from gflowexplainer.choices import Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
+from gflowexplainer.explanation.joint import JointExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import input_graph, without_batch
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
@@ -146,8 +147,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         target: Tensor | None = None,
         index: int | Tensor | None = None,
         **kwargs: Any,
-    ) -> SubgraphExplanation:
-        """Explains one prediction; called by PyG's ``Explainer``.
+    ) -> SubgraphExplanation | JointExplanation:
+        """Explains one prediction, or several by one pair of masks; called by PyG's ``Explainer``.
 
         Args:
             model: The model.
@@ -155,8 +156,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_index: Edges, shape ``[2, E]``.
             target: Classes or values, one a row of the model's output. Only heeded where they are asked for
                 (``explanation_type="phenomenon"``); otherwise the model's own prediction is explained.
-            index: The one node to explain. At graph level the position of the graph, needed where ``batch`` in
-                ``kwargs`` says that there are several.
+            index: The node to explain, or several: a list, a tensor or a mask. At graph level positions of graphs, all
+                of them if not given, where ``batch`` in ``kwargs`` says that there are several.
             **kwargs: Further arguments of the model.
         """
         connected = hasattr(self, "_explainer_config")
@@ -167,14 +168,13 @@ class GFlowExplainer(ExplainerAlgorithm):
         task: NodeTask | GraphTask
         predictor = self._predictor(model, config)
         if predictor.level == "node":
-            check_one(index, "node")
+            if index is None:
+                check_one(index, "node")
             task = NodeTask(predictor, graph, index, target, limit=self.settings.max_graph_nodes, kept=self._kept)
         else:
-            parts = without_batch(graph)
-            if len(parts) > 1:
-                check_one(index, "graph")
-            task = GraphTask(predictor, parts, index, target, kept=self._kept)
-        explanation = self._explain(task, config, progress=False)[0]
+            task = GraphTask(predictor, without_batch(graph), index, target, kept=self._kept)
+        found = self._explain(task, config, progress=False)
+        explanation = found[0] if len(found) == 1 else JointExplanation.of(found)
         if connected:
             for name in ("node_mask", "edge_mask"):
                 if getattr(self.explainer_config, f"{name}_type") is None:

@@ -164,7 +164,7 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
     words = ("explain", *NODE, "--index", "3,5", *QUICK)
     assert invoke(*words, "--out", "one", "--no-report").exit_code == 0
     assert invoke(*words, "--out", "two", "--seed", "1").exit_code == 0
-    result = invoke("report", "one", "--compare", "two", "--title", "Both", "--quiet")
+    result = invoke("report", "one", "two", "--title", "Both", "--quiet")
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == "one/report.html"
     page = (workspace / "one" / "report.html").read_text()

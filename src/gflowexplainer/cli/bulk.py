@@ -77,9 +77,12 @@ def bulk(
 
     To copy:
 
-      gflowexplainer fit --dataset tree-cycles --all --out runs/cycles
-      gflowexplainer bulk --explainer runs/cycles --dataset tree-cycles \
-          --index 0-870 --workers 2 --out runs/everything
+      gflowexplainer fit --dataset karate --index 0-15 --out runs/club
+      gflowexplainer bulk --explainer runs/club --dataset karate --all \
+          --workers 1 --out runs/everything
+
+    With your own model (a function "build" in my_models.py), weights and graphs:
+
       gflowexplainer bulk --explainer runs/mine --model my_models:build \
           --weights gnn.pt --data graph.npz --all --out runs/all \
           --workers 64 --gpus 0.25 --address auto

@@ -22,7 +22,8 @@ from gflowexplainer.model.config import guess_level
 from gflowexplainer.report.truth import own_motif
 from gflowexplainer.settings import PRESETS
 from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
-from gflowexplainer.sources.named_datasets import NamedDataset, load_dataset
+from gflowexplainer.sources.dataset_names import load_dataset
+from gflowexplainer.sources.named_datasets import NamedDataset
 from gflowexplainer.storage.identity import identity_of
 
 if TYPE_CHECKING:
@@ -199,9 +200,7 @@ def _check_combination(
     atoms: str | None,
 ) -> None:
     if model is None and dataset is None:
-        raise ConfigError(
-            "Which model? Name yours with --model, or play with one of the paper's: --dataset tree-cycles."
-        )
+        raise ConfigError("Which model? Name yours with --model, or try one that is there: --dataset karate.")
     if data is None and smiles is None and dataset is None:
         raise ConfigError("Which graphs? Name a file with --data (or --smiles, or --dataset).")
     if data is not None and smiles is not None:

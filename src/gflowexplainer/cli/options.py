@@ -67,7 +67,9 @@ Atoms = Annotated[
 ]
 Dataset = Annotated[
     str | None,
-    typer.Option(help="A dataset of the paper, as tree-cycles or mutagenicity.", rich_help_panel=_DATA),
+    typer.Option(
+        help="A dataset with a GNN: karate, or with gflowbench one of the paper, as tree-cycles.", rich_help_panel=_DATA
+    ),
 ]
 Gnn = Annotated[
     str | None,

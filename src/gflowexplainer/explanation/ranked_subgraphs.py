@@ -41,7 +41,7 @@ class SubgraphPredictions:
         return SubgraphPredictions.known, (self.only, self.without)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankedSubgraph:
     """One connected subgraph of an explanation.
 
@@ -68,6 +68,11 @@ class RankedSubgraph:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(nodes={self.nodes}, probability={self.probability:.3f}, reward={self.reward:.3f})"
+        )
 
     @property
     def prediction_only(self) -> Prediction:

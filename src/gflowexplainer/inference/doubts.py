@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.rewards.consensus import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 FEW, SHARE = 5.0, 0.1
@@ -46,10 +47,10 @@ class Doubts:
 
     @cached_property
     def _evidence(self) -> list[str]:
-        consensus = getattr(self.sampler.reward, "consensus", None)
-        share = getattr(consensus, "explained", 1.0)
-        if share >= UNEXPLAINED:
+        reward = self.sampler.reward
+        if not isinstance(reward, ConsensusReward) or reward.consensus.chosen.explained >= UNEXPLAINED:
             return []
+        share = reward.consensus.chosen.explained
         return [
             f"What the reward is learned from explains {max(0.0, 100 * share):.0f}% of what the model says of random "
             "subgraphs, so good and bad subgraphs are hardly told apart. reward='context' asks the model itself."
