@@ -41,8 +41,8 @@ ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
-CLEARLY = 0.1
-"""How much more of the variance weights of each class must explain to be taken."""
+SMALLER, APART = 0.05, 0.1
+"""How much more of the variance smaller contexts, and weights of each class, must explain to be taken."""
 _FOLD = 2
 
 
@@ -147,14 +147,27 @@ def choose(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
 
 
 def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
-    """Picks the trial that explains most; weights of each class only where they explain clearly more than others.
+    """Picks the trial that explains most, but what is less plain only where it explains more.
 
-    A default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
-    weights of its own are not for it, and where one set of weights says nothing, they are not trusted either.
+    Plain are contexts near the whole graph, which the model was trained for, and one set of weights for all classes: a
+    default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
+    where one set of weights says nothing, weights of each class are not trusted either.
     """
-    pooled = max((trial for trial in trials if not trial.by_class), key=_explained)
-    apart = max((trial for trial in trials if trial.by_class), key=_explained, default=pooled)
-    return apart if pooled.explained >= SILENT and apart.explained > pooled.explained + CLEARLY else pooled
+
+    def best(by_class: bool) -> EvidenceTrial | None:
+        found: EvidenceTrial | None = None
+        for keep in sorted({trial.keep_probability for trial in trials}, reverse=True):
+            here = [t for t in trials if (t.by_class, t.keep_probability) == (by_class, keep)]
+            most = max(here, key=_explained, default=None)
+            if most is not None and (found is None or most.explained > found.explained + SMALLER):
+                found = most
+        return found
+
+    pooled, apart = best(False), best(True)
+    assert pooled is not None
+    if apart is None or pooled.explained < SILENT or apart.explained <= pooled.explained + APART:
+        return pooled
+    return apart
 
 
 def _explained(trial: EvidenceTrial) -> float:
