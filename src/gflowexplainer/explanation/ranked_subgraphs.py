@@ -11,6 +11,10 @@ from gflowexplainer.explanation.certificate import Certificate, PendingCertifica
 
 Prediction = tuple[float, ...]
 """Class probabilities, or values for regression."""
+NodeName = int | tuple[str, int]
+"""A node by its id or, in a heterogeneous graph, by its type and its id among those of that type."""
+EdgeName = int | tuple[tuple[str, str, str], int]
+"""An edge by its id or, in a heterogeneous graph, by its relation and its id among those of that relation."""
 
 
 class SubgraphPredictions:
@@ -47,14 +51,15 @@ class RankedSubgraph:
     """One connected subgraph of an explanation.
 
     Attributes:
-        nodes: Its nodes by their ids in the user's graph; the explained one first, then the most probable first.
+        nodes: Its nodes by their ids in the user's graph, in a heterogeneous one ``(type, id)``; the explained one, or
+            both ends of a link, first, then the most probable first.
         probability: Its probability within the explanation.
         reward: How well it preserves the prediction: the bare reward, without exponent.
         predictions: What the model predicts with and without it and others, computed when it is looked at.
         row: Its place there.
     """
 
-    nodes: tuple[int, ...]
+    nodes: tuple[Any, ...]
     probability: float
     reward: float
     predictions: SubgraphPredictions = field(repr=False, compare=False)
@@ -62,7 +67,7 @@ class RankedSubgraph:
 
     @classmethod
     def of(
-        cls, nodes: Sequence[int], probability: float, reward: float, only: Prediction, without: Prediction
+        cls, nodes: Sequence[NodeName], probability: float, reward: float, only: Prediction, without: Prediction
     ) -> RankedSubgraph:
         """Makes one whose predictions, with ``only`` it and ``without`` it, are known."""
         return cls(tuple(nodes), probability, reward, SubgraphPredictions.known([tuple(only)], [tuple(without)]))
@@ -100,6 +105,37 @@ class RankedSubgraph:
 
 
 @dataclass(frozen=True)
+class RankedPath:
+    """One path between both ends of an explained link.
+
+    Attributes:
+        nodes: Its nodes from the first end to the second.
+        edges: The edge of each step; one that runs along the path where there is one, else one against it.
+        probability: Probability that a subgraph of the explanation holds it.
+    """
+
+    nodes: tuple[Any, ...]
+    edges: tuple[Any, ...]
+    probability: float
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values that JSON can hold."""
+        return {"nodes": self.nodes, "edges": self.edges, "probability": self.probability}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RankedPath:
+        """Reads what :meth:`to_dict` gave."""
+        return cls(_frozen(values["nodes"]), _frozen(values["edges"]), values["probability"])
+
+
+STORED_PATHS = 100
+"""Paths of a link that are stored with an explanation."""
+
+
+@dataclass(frozen=True)
 class SubgraphDistribution:
     """What an explanation knows beside its masks.
 
@@ -112,6 +148,10 @@ class SubgraphDistribution:
         certificate: The certificate, perhaps still to be computed.
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
+        node_type: In a heterogeneous graph, the type of the explained node; ``None`` otherwise.
+        link: Both ends of the explained link; ``None`` if none is explained.
+        connected: Whether subgraphs are connected; see :attr:`SubgraphExplanation.connected`.
+        find_paths: Lists the best paths between both ends of the link, up to a number of them.
     """
 
     rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
@@ -122,6 +162,10 @@ class SubgraphDistribution:
     certificate: PendingCertificate
     left_out: int = 0
     prediction_kept: Prediction | None = None
+    node_type: str | None = None
+    link: tuple[NodeName, NodeName] | None = None
+    connected: bool = True
+    find_paths: Callable[[int], Sequence[RankedPath]] = field(default=lambda _: (), repr=False)
 
     @cached_property
     def subgraphs(self) -> tuple[RankedSubgraph, ...]:
@@ -132,30 +176,35 @@ class SubgraphDistribution:
         """Returns plain values that JSON can hold; of a certificate that was not computed, that it was not."""
         names = ("node", "weighting", "num_samples", "effective_sample_size", "left_out", "prediction_kept")
         plain = {name: getattr(self, name) for name in names}
+        if self.node_type is not None:
+            plain["node_type"] = self.node_type
+        if self.link is not None:
+            paths = [path.to_dict() for path in self.find_paths(STORED_PATHS)]
+            plain |= {"link": self.link, "connected": self.connected, "paths": paths}
         known = self.certificate.known.to_dict()
         return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
-        rest: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        entries = rest.pop("subgraphs")
+        rest: dict[str, Any] = {name: _frozen(v) for name, v in values.items() if name not in ("subgraphs", "paths")}
+        entries = values["subgraphs"]
+        paths = [RankedPath.from_dict(entry) for entry in values.get("paths", ())]
         predictions = SubgraphPredictions.known(
             [tuple(entry["prediction_only"]) for entry in entries],
             [tuple(entry["prediction_without"]) for entry in entries],
         )
         subgraphs = [
-            RankedSubgraph(tuple(entry["nodes"]), entry["probability"], entry["reward"], predictions, row)
+            RankedSubgraph(_frozen(entry["nodes"]), entry["probability"], entry["reward"], predictions, row)
             for row, entry in enumerate(entries)
         ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        return cls(lambda: subgraphs, certificate=certificate, **rest)
+        return cls(lambda: subgraphs, certificate=certificate, find_paths=lambda _: paths, **rest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (
-            self.subgraphs,
-            {name: v for name, v in vars(self).items() if name not in ("rank", "subgraphs")},
-        )
+        paths = tuple(self.find_paths(STORED_PATHS)) if self.link is not None else ()
+        own = {name: v for name, v in vars(self).items() if name not in ("rank", "subgraphs", "find_paths")}
+        return _arrived, (self.subgraphs, paths, own)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -180,5 +229,12 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
-def _arrived(subgraphs: tuple[RankedSubgraph, ...], rest: dict[str, Any]) -> SubgraphDistribution:
-    return SubgraphDistribution(lambda: subgraphs, **rest)
+def _arrived(
+    subgraphs: tuple[RankedSubgraph, ...], paths: tuple[RankedPath, ...], rest: dict[str, Any]
+) -> SubgraphDistribution:
+    return SubgraphDistribution(lambda: subgraphs, find_paths=lambda _: paths, **rest)
+
+
+def _frozen(value: Any) -> Any:
+    """Turns lists, as JSON has them, into tuples."""
+    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import InputGraph
+from gflowexplainer.graphs.inputs import InputGraph, flat_graph, flat_tensors
+from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.model.observer import Observation
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.storage.identity import model_fingerprint
@@ -77,6 +78,8 @@ class KeptForModel:
         self._rest: dict[str, Any] = {}
         self._index: GraphIndex | None = None
         self._whole: Observation | None = None
+        self._typed: TensorMark | None = None
+        self._flat: dict[str, Tensor] = {}
 
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
@@ -85,6 +88,13 @@ class KeptForModel:
             self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
             self._whole = None
         return self._fingerprint
+
+    def flat(self, typed: TypedGraph) -> InputGraph:
+        """Returns the flat form of a heterogeneous graph, put together anew only where the graph is another one."""
+        tensors = typed.tensors()
+        if self._typed is None or not self._typed.fits(tensors):
+            self._typed, self._flat = TensorMark(tensors), flat_tensors(typed)
+        return flat_graph(typed, self._flat)
 
     def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
         """Returns the index of a graph and what the model says of all of it, where they are known still."""
@@ -139,7 +149,8 @@ def _make(model: nn.Module) -> tuple[Any, ...]:
 
 def _tensors(graph: InputGraph) -> dict[str, Tensor]:
     more = {name: value for name, value in graph.arguments.items() if isinstance(value, Tensor)}
-    return {"x": graph.x, "edge_index": graph.edge_index} | more
+    typed = {} if graph.typed is None else graph.typed.tensors()
+    return {"x": graph.x, "edge_index": graph.edge_index} | more | typed
 
 
 def _rest(predictor: Predictor, graph: InputGraph) -> dict[str, Any]:
@@ -147,6 +158,8 @@ def _rest(predictor: Predictor, graph: InputGraph) -> dict[str, Any]:
 
     An argument that cannot be compared by its value is equal to nothing, so that nothing is kept beside it.
     """
-    rest = {name: value for name, value in graph.arguments.items() if not isinstance(value, Tensor)}
+    given = graph.arguments if graph.typed is None else graph.arguments | graph.typed.shared
+    rest = {name: value for name, value in given.items() if not isinstance(value, Tensor)}
     comparable = {name: value if isinstance(value, _PLAIN) else object() for name, value in rest.items()}
-    return comparable | {"mode of": predictor.mode, "return type of": predictor.return_type}
+    typed = (getattr(predictor, "node_type", None), getattr(predictor, "edge_type", None), predictor.level)
+    return comparable | {"mode of": predictor.mode, "return type of": predictor.return_type, "types of": typed}

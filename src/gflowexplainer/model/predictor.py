@@ -8,22 +8,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import MessagePassing, RGCNConv
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.evaluation_mode import evaluation_mode
 from gflowexplainer.model.hops import count_hops
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
-from gflowexplainer.ops.sorting import first_of_each
+from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
-LEVELS = ("node", "graph")
+LEVELS = ("node", "graph", "edge")
 
 
 class Predictor:
@@ -31,8 +32,8 @@ class Predictor:
 
     Args:
         model: The user's model, called as ``model(x, edge_index, **arguments)`` and, at graph level, with
-            ``batch`` where it takes one.
-        level: ``"node"`` or ``"graph"``.
+            ``batch`` where it takes one. A model of links is called with ``edge_label_index`` too.
+        level: ``"node"``, ``"graph"`` or ``"edge"``.
         mode: ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
         return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
         num_hops: Message-passing layers of the model; counted if not given.
@@ -65,6 +66,8 @@ class Predictor:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.memory_budget = memory_budget
         self.num_evaluations = 0
+        self.num_types = 1
+        self.num_relations = max((m.num_relations for m in model.modules() if isinstance(m, RGCNConv)), default=1)
         parameters = inspect.signature(model.forward).parameters
         self.takes_batch = "batch" in parameters or any(
             p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
@@ -73,6 +76,14 @@ class Predictor:
     def evaluating(self) -> AbstractContextManager[nn.Module]:
         """Puts the model into evaluation mode for a block and hands it back as it came."""
         return evaluation_mode(self.model)
+
+    def typed(self, instances: Instances) -> Instances:
+        """Tells instances how many types of nodes and edges their graphs have."""
+        return replace(instances, num_types=self.num_types, num_relations=self.num_relations)
+
+    def contents(self, instances: Instances) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns what tells nodes and edges of instances apart beside features and ends, by name."""
+        return instances.node_arguments, instances.edge_arguments
 
     def whole(self, instances: Instances) -> Tensor:
         """Predicts on the instances as they are, shape ``[I, C]``."""
@@ -131,16 +142,21 @@ class Predictor:
             return self.read(
                 self._forward(instances, node[present], place[ends], edge, owner[present], instance.numel())
             )
-        center = first + instances.center[instance] - instances.ptr[instance]
-        present = self._receptive_field(center, ends, node.numel())
+        shift = first - instances.ptr[instance]
+        center = instances.center[instance] + shift
+        other = None if instances.other_end is None else instances.other_end[instance] + shift
+        roots = center if other is None else torch.cat([center, other])
+        present = self._receptive_field(roots, ends, node.numel())
         like = self._first_alike(instances, instance, node, owner, present & kept)
         present &= (like == torch.arange(instance.numel(), device=like.device))[owner]
         inside = present[ends[0]] & present[ends[1]]
         place = torch.cumsum(present, 0) - 1
-        rows = self._forward(
-            instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
-        )
-        return self.read(rows[place[center[like]]])
+        union = instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
+        if other is None:
+            return self.read(self._forward(*union)[place[center[like]]])
+        asked, row = unique_groups(like)
+        pairs = torch.stack([place[center[asked]], place[other[asked]]])
+        return self.read(self._forward(*union, pairs)[row])
 
     @staticmethod
     def _remaining(kept: Tensor, owner: Tensor, first: Tensor, num_graphs: int, removal: str) -> Tensor:
@@ -183,8 +199,9 @@ class Predictor:
         edge: Tensor,
         owner: Tensor,
         num_graphs: int,
+        pairs: Tensor | None = None,
     ) -> Tensor:
-        """Calls the model on the disjoint union and checks what comes back."""
+        """Calls the model on the disjoint union, for links with the ends ``pairs`` of each, and checks the answer."""
         self.num_evaluations += num_graphs
         arguments: dict[str, Any] = dict(instances.shared_arguments)
         arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
@@ -192,6 +209,8 @@ class Predictor:
         x = instances.x[node]
         if self.level == "node":
             return self.checked(self._call(x, edge_index, arguments), x.size(0))
+        if pairs is not None:
+            return self.checked(self._call(x, edge_index, arguments | {"edge_label_index": pairs}), pairs.size(1))
         if self.takes_batch:
             return self.checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
         return torch.cat(
@@ -232,20 +251,34 @@ class Predictor:
                 f"{type(error).__name__}: {error}"
             ) from error
 
+    def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
+        """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.
+
+        What a model of links says depends on the link, so nothing is returned of that: ``C`` is 0.
+        """
+        if self.level == "edge":
+            anything = edge_index.new_zeros(2, 1)
+            return x.new_zeros(rows, 0), self._observe(x, edge_index, arguments | {"edge_label_index": anything})[1]
+        output, embedding = self._observe(x, edge_index, arguments)
+        return self.checked(output, rows), embedding
+
+    def _observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> tuple[Any, Tensor]:
+        return observe(self.model, x, edge_index, arguments)
+
     def checked(self, output: Tensor, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""
         name = type(self.model).__name__
         if not isinstance(output, Tensor):
             raise ModelError(f"{name} must return a tensor (got {type(output).__name__}). Wrap it.")
-        if self.level == "graph" and rows == 1 and output.dim() < 2:
-            output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph
+        if self.level != "node" and rows == 1 and output.dim() < 2:
+            output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph or link
         if output.dim() == 1:
             output = output[:, None]
         if output.dim() != 2 or output.size(0) != rows:
-            what = "node" if self.level == "node" else "graph"
+            what = "link" if self.level == "edge" else self.level
             raise ModelError(
                 f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
-                f"Is it really a {what}-level model?"
+                f"Is it really a {self.level}-level model?"
             )
         sound = torch.isfinite(output)
         if self.return_type == "log_probs":

@@ -35,11 +35,13 @@ def random_subgraphs(
     """
     every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
     keys = rollout_keys(instances, every, settings.seed, stream)
-    start = instances.center[every] if instances.level == "node" else None
-    if ends:
+    start = None if instances.level == "graph" else instances.center[every]
+    if ends and instances.other_end is None:
         return grow_at_random(instances, every, start, settings.max_nodes, keys)
     grown = roll_out(instances, every, start, settings.max_nodes, grow_uniformly, keys, cuts=False)
-    visited = grown.state[grown.states.size[grown.state] > 0]
+    if ends:
+        return grown.subgraphs
+    visited = grown.state[grown.states.complete[grown.state]]
     return grown.states.subgraphs[visited]
 
 
