@@ -203,7 +203,7 @@ def test_metrics_of_pyg():
 
 @pytest.mark.parametrize(
     ("level", "more"),
-    [("edge", {"edge_mask_type": "attributes"}), ("node", {"node_mask_type": "attributes"})],
+    [("edge", {"node_mask_type": "common_attributes"}), ("node", {"node_mask_type": "attributes"})],
 )
 def test_what_is_not_supported_is_refused_with_a_reason(level, more, caplog):
     with pytest.raises(ValueError, match="does not support"):
@@ -531,6 +531,7 @@ def changed(**fields):
 def hetero():
     data = HeteroData()
     data["a"].x = torch.zeros(2, 3)
+    data["a", "to", "a"].edge_index = torch.tensor([[0], [1]])
     return data
 
 
