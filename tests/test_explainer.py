@@ -530,7 +530,7 @@ def changed(**fields):
 
 def hetero():
     data = HeteroData()
-    data["a"].x = torch.zeros(2, 3)
+    data["a"].x = torch.zeros(20, 3)
     data["a", "to", "a"].edge_index = torch.tensor([[0], [1]])
     return data
 

@@ -153,12 +153,17 @@ def raw_evidence(inputs: TaskInputs) -> Tensor:
     """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
 
     At node level it is what the model predicts there. At graph level it is the node's features if they are few, and
-    else what the model loses without it, for which it is evaluated.
+    else what the model loses without it, for which it is evaluated. For links it is the node's features if they are
+    few, and what the model loses without it if it lies on a way between the ends. Types come first where there are
+    several.
     """
     instances = inputs.instances
+    if instances.other_end is not None:
+        lost = losses(inputs.predictor, instances, inputs.target, on_ways(instances))
+        return torch.cat([_typed_evidence(inputs), lost.double()], dim=1)
     if instances.num_types > 1:
         return _typed_evidence(inputs)
-    if instances.level != "node":
+    if instances.level == "graph":
         few = instances.x.size(1) <= MAX_KINDS
         return instances.x if few else losses(inputs.predictor, instances, inputs.target)
     if inputs.node_prediction is None:
@@ -169,13 +174,20 @@ def raw_evidence(inputs: TaskInputs) -> Tensor:
     return inputs.node_prediction
 
 
+def on_ways(instances: Instances) -> Tensor:
+    """Marks the nodes on ways by which both ends of a link are to be joined, shape ``[n]``."""
+    assert instances.within is not None
+    nodes = instances.hops_from(instances.center) + instances.hops_to_other_end + 1
+    return (nodes <= instances.within[instances.owner]) & (nodes > 0)
+
+
 def _typed_evidence(inputs: TaskInputs) -> Tensor:
     """Returns the type of each node as an indicator for each, what the model predicts where it does, and few features.
 
     The features that the flow network is told, the columns of ``x``, hold the type already.
     """
-    x = inputs.instances.x.double()
-    few = x if x.size(1) <= MAX_KINDS else x[:, : inputs.instances.num_types]
+    x, types = inputs.instances.x.double(), inputs.instances.num_types
+    few = x if x.size(1) < MAX_KINDS else x[:, : types if types > 1 else 0]
     if inputs.node_prediction is None:
         return few
     return torch.cat([few, inputs.node_prediction.double()], dim=1)
