@@ -17,6 +17,7 @@ from gflowbench.typed.meta_paths import GNNS, measure_meta_paths
 from gflowbench.typed.user_item_attr import LinkTruth, load_user_item_attr
 from gflowexplainer.errors import GFlowExplainerError
 from gflowexplainer.storage.files import write_json
+from gflowexplainer.storage.provenance import command_line, environment
 
 TASKS = ("user-item-attr", *(f"meta-paths-{name}" for name in GNNS))
 
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 else:
                     rows.setdefault("ours", []).append(measure_meta_paths(task.removeprefix("meta-paths-"), seed))
                     print(task, seed, rows["ours"][-1], flush=True)
-            write_json(options.out / f"{task}.json", summary(rows, list(options.seeds)))
+            write_json(options.out / task / "summary.json", summary(rows, list(options.seeds)))
     except GFlowExplainerError as error:
         print(error, file=sys.stderr)
         return 1
@@ -63,9 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def summary(rows: dict[str, list[dict[str, Any]]], seeds: list[int]) -> dict[str, Any]:
-    """Averages over seeds, with the spread between them."""
+    """Averages over seeds, with the spread between them, and says where that comes from."""
     return {
-        "seeds": seeds,
+        "command": command_line(),
+        **environment(),
+        "seeds_used": seeds,
         "explainers": {
             name: {
                 key: {
