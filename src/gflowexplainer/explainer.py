@@ -18,6 +18,7 @@ from gflowexplainer.choices import Measure, Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
+from gflowexplainer.explanation.joint import JointExplanation
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.links import DETOUR
@@ -25,6 +26,7 @@ from gflowexplainer.graphs.typed import EdgeType
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
+from gflowexplainer.model.hops import check_hops
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
@@ -34,10 +36,13 @@ from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.storage.files import is_file
+from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.distributed import Fabric
-from gflowexplainer.training.trainer import CHECKPOINT, Callback, Trainer, learning
+from gflowexplainer.training.folder import EXPLAINER as FILE
+from gflowexplainer.training.folder import writing
+from gflowexplainer.training.trainer import Callback, Trainer, learning
 
-FILE = "explainer.safetensors"
 KIND = "explainer"
 TYPES = ("node_type", "edge_type", "remove_link")
 """Arguments about types and links; files of earlier versions do not have them."""
@@ -114,6 +119,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         for name, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
+        check_hops(num_hops)
         self.settings = Settings.preset(preset, **settings)
         alone = {} if preset == "paper" else ALONE
         self.settings_alone = Settings.preset(preset, **{**alone, **settings})
@@ -152,8 +158,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         target: Tensor | None = None,
         index: int | Tensor | None = None,
         **kwargs: Any,
-    ) -> SubgraphExplanation | TypedExplanation:
-        """Explains one prediction; called by PyG's ``Explainer``.
+    ) -> SubgraphExplanation | TypedExplanation | JointExplanation:
+        """Explains one prediction, or several by one pair of masks; called by PyG's ``Explainer``.
 
         Args:
             model: The model.
@@ -161,9 +167,9 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_index: Edges, shape ``[2, E]``; of a heterogeneous graph, by relation.
             target: Classes or values, one a row of the model's output. Only heeded where they are asked for
                 (``explanation_type="phenomenon"``); otherwise the model's own prediction is explained.
-            index: The one node to explain. At graph level the position of the graph, needed where ``batch`` in
-                ``kwargs`` says that there are several. For links the column of ``edge_label_index``, needed where it
-                has several.
+            index: The node to explain, or several: a list, a tensor or a mask. At graph level positions of graphs, all
+                of them if not given, where ``batch`` in ``kwargs`` says that there are several. For links the one
+                column of ``edge_label_index``, needed where it has several. Of a heterogeneous graph, one node.
             **kwargs: Further arguments of the model.
         """
         connected = hasattr(self, "_explainer_config")
@@ -176,7 +182,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             predictor, (x, edge_index), index=index, target=target, edge_label_index=links, arguments=kwargs
         )
         task = task_of_call(predictor, x, edge_index, request, self._kept)
-        explanation = self._explain(task, config, progress=False)[0]
+        found = self._explain(task, config, progress=False)
+        explanation = found[0] if len(found) == 1 else JointExplanation.of(found)
         if connected:
             explanation.drop(
                 name for name in ("node_mask", "edge_mask") if getattr(self.explainer_config, f"{name}_type") is None
@@ -194,6 +201,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         edge_label_index: Any = None,
         edge_type: EdgeType | None = None,
         folder: str | Path | None = None,
+        overwrite: bool = False,
         progress: bool = True,
         callback: Callback | None = None,
         model_config: ModelConfig | Mapping[str, Any] | None = None,
@@ -215,7 +223,10 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_label_index: Links to explain, ids of both ends, shape ``[2, L]``; the model is called with it by name.
             edge_type: Of a heterogeneous graph, the relation of the links: (source type, relation, target type).
             folder: Where checkpoint, curves and in the end the explainer are stored. A training that was interrupted
-                is taken up again by the same call, and comes to the same weights.
+                is taken up again by the same call, and comes to the same weights. A folder that holds a training of
+                another model, other data (any tensor that the model is given), another index or other settings is
+                refused with what differs.
+            overwrite: Whether to begin anew in ``folder``, whatever it holds of an earlier fit.
             progress: Whether to show a progress bar on standard error.
             callback: Called after each update with the trainer and the record of the update.
             model_config: Mode, level and return type of the model, as in PyG's ``Explainer``. If not given, those of
@@ -239,14 +250,16 @@ class GFlowExplainer(ExplainerAlgorithm):
             arguments=kwargs,
         )
         self.settings.check_task(task.predictor.level, shared=True)
-        with learning():
-            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric)
+        identity = None if folder is None else task.identity(self.settings.to_dict())
+        with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
+            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric, identity=identity)
             trainer.run(folder, progress=progress, callback=callback)
-        if isinstance(task.predictor, TypedPredictor):
-            self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
-        self._fitted = FittedState(trainer.sampler.state(), self._kept.fingerprint(model), config_to_dict(config))
-        if folder is not None and trainer.ranks.first:
-            self.save(folder)
+            if isinstance(task.predictor, TypedPredictor):
+                self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
+            name = self._kept.fingerprint(model)
+            self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
+            if folder is not None and trainer.ranks.first:
+                self.save(folder)
         return self
 
     def explain(
@@ -302,7 +315,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             leave=False,
         ):
             batch = task.inputs(slice(begin, begin + at_once))
-            for inputs in batch.split(self.num_samples * self.settings.max_nodes, budget):
+            largest = min(self.settings.max_nodes, batch.instances.largest)
+            for inputs in batch.split(self.num_samples * largest, budget):
                 with learning():
                     if fitted is None:
                         consensus = reference.consensus(inputs)
@@ -332,6 +346,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             **{name: getattr(self, name) for name in (*OPTIONS, *TYPES)},
             "model": self._fitted.model,
             "config": self._fitted.config,
+            "identity": self._fitted.identity,
         }
         write_checkpoint(Path(folder) / FILE, self._fitted.sampler.sections(), meta)
 
@@ -339,7 +354,7 @@ class GFlowExplainer(ExplainerAlgorithm):
     def load(cls, folder: str | Path) -> GFlowExplainer:
         """Reads an explainer that :meth:`save`, or :meth:`fit` with a folder, has stored."""
         path = Path(folder) / FILE
-        if not path.is_file() and (Path(folder) / CHECKPOINT).is_file():
+        if not is_file(path) and is_file(Path(folder) / CHECKPOINT):
             raise CheckpointError(
                 f"'{folder}' holds a training that was not finished. Call fit with this folder to go on with it."
             )
@@ -350,8 +365,10 @@ class GFlowExplainer(ExplainerAlgorithm):
             options = {name: meta[name] for name in OPTIONS} | {name: meta[name] for name in TYPES if name in meta}
             explainer = cls(preset=meta["preset"], **options, **meta["settings"])
             config = config_to_dict(ModelConfig(**meta["config"]))
-            explainer._fitted = FittedState(SamplerState.from_sections(sections), meta["model"], config)
-        except (KeyError, TypeError, ValueError) as error:
+            explainer._fitted = FittedState(
+                SamplerState.from_sections(sections), meta["model"], config, meta["identity"]
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
         return explainer
 

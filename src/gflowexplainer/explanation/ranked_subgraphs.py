@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.explanation.parts import NodeName, Parts, Prediction, frozen
 
-Prediction = tuple[float, ...]
-"""Class probabilities, or values for regression."""
-NodeName = int | tuple[str, int]
-"""A node by its id or, in a heterogeneous graph, by its type and its id among those of that type."""
 EdgeName = int | tuple[tuple[str, str, str], int]
 """An edge by its id or, in a heterogeneous graph, by its relation and its id among those of that relation."""
 
@@ -46,7 +44,7 @@ class SubgraphPredictions:
         return SubgraphPredictions.known, (self.only, self.without)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankedSubgraph:
     """One connected subgraph of an explanation.
 
@@ -75,17 +73,28 @@ class RankedSubgraph:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(nodes={self.nodes}, probability={self.probability:.3f}, reward={self.reward:.3f})"
+        )
+
     @property
     def prediction_only(self) -> Prediction:
         """What the model predicts with only it: class probabilities, or values for regression.
 
-        The model is evaluated when this is first looked at, for all explanations of the same call at once.
+        "Only" means that every other node is removed from the graph, with its edges: the model is called on the
+        subgraph that the nodes induce, with their rows of every argument. The model is evaluated when this is first
+        looked at, for all explanations of the same call at once.
         """
         return self.predictions.only[self.row]
 
     @property
     def prediction_without(self) -> Prediction:
-        """What the model predicts with all but it (the explained node always stays); see :attr:`prediction_only`."""
+        """What the model predicts without it: its nodes are removed from the whole graph, with their edges.
+
+        The explained node always stays. Of a graph that loses every node, the first one stays, without edges.
+        See :attr:`prediction_only`.
+        """
         return self.predictions.without[self.row]
 
     @property
@@ -128,7 +137,7 @@ class RankedPath:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RankedPath:
         """Reads what :meth:`to_dict` gave."""
-        return cls(_frozen(values["nodes"]), _frozen(values["edges"]), values["probability"])
+        return cls(frozen(values["nodes"]), frozen(values["edges"]), values["probability"])
 
 
 STORED_PATHS = 100
@@ -140,7 +149,7 @@ class SubgraphDistribution:
     """What an explanation knows beside its masks.
 
     Attributes:
-        rank: Lists the different subgraphs among the samples, most probable first; called once, when they are wanted.
+        rank: Lists the different subgraphs among the samples, best first; called once, when they are wanted.
         node: The explained node; ``None`` at graph level.
         weighting: ``"policy"`` or ``"reward"``.
         num_samples: Subgraphs that were sampled.
@@ -152,6 +161,8 @@ class SubgraphDistribution:
         link: Both ends of the explained link; ``None`` if none is explained.
         connected: Whether subgraphs are connected; see :attr:`SubgraphExplanation.connected`.
         find_paths: Lists the best paths between both ends of the link, up to a number of them.
+        find_parts: Finds the parts; called once, when they are wanted.
+        doubt: Says what else speaks against the explanation; called once, when it is wanted.
     """
 
     rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
@@ -166,11 +177,28 @@ class SubgraphDistribution:
     link: tuple[NodeName, NodeName] | None = None
     connected: bool = True
     find_paths: Callable[[int], Sequence[RankedPath]] = field(default=lambda _: (), repr=False)
+    find_parts: Callable[[], Parts] | None = field(default=None, repr=False)
+    doubt: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the explanation, in words."""
+        return (*filter(None, [self.bound_note()]), *self.doubt())
 
     @cached_property
     def subgraphs(self) -> tuple[RankedSubgraph, ...]:
-        """The different subgraphs among the samples, most probable first."""
+        """The different subgraphs among the samples, best first."""
         return tuple(self.rank())
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The connected parts that together preserve the prediction."""
+        if self.find_parts is None:
+            raise ConfigError(
+                "The parts of this explanation were not looked at before it was sent to another process, and the model "
+                "is not there. Look at 'parts' first."
+            )
+        return self.find_parts()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold; of a certificate that was not computed, that it was not."""
@@ -182,29 +210,45 @@ class SubgraphDistribution:
             paths = [path.to_dict() for path in self.find_paths(STORED_PATHS)]
             plain |= {"link": self.link, "connected": self.connected, "paths": paths}
         known = self.certificate.known.to_dict()
-        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
+        parts = None if self.find_parts is None else self.parts.to_dict()
+        doubts = [said for said in self.warnings if said != self.bound_note()]
+        listed = {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
+        return plain | listed | {"parts": parts, "doubts": doubts}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
-        rest: dict[str, Any] = {name: _frozen(v) for name, v in values.items() if name not in ("subgraphs", "paths")}
-        entries = values["subgraphs"]
+        lazy = ("subgraphs", "paths", "parts", "doubts")
+        rest: dict[str, Any] = {name: frozen(v) for name, v in values.items() if name not in lazy}
+        entries, parts = values["subgraphs"], values.get("parts")
         paths = [RankedPath.from_dict(entry) for entry in values.get("paths", ())]
+        found = None if parts is None else Parts.from_dict(parts)
         predictions = SubgraphPredictions.known(
             [tuple(entry["prediction_only"]) for entry in entries],
             [tuple(entry["prediction_without"]) for entry in entries],
         )
         subgraphs = [
-            RankedSubgraph(_frozen(entry["nodes"]), entry["probability"], entry["reward"], predictions, row)
+            RankedSubgraph(frozen(entry["nodes"]), entry["probability"], entry["reward"], predictions, row)
             for row, entry in enumerate(entries)
         ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        return cls(lambda: subgraphs, certificate=certificate, find_paths=lambda _: paths, **rest)
+        doubts = tuple(values.get("doubts", ()))
+        find = None if found is None else lambda: found
+        return cls(
+            lambda: subgraphs,
+            certificate=certificate,
+            find_paths=lambda _: paths,
+            find_parts=find,
+            doubt=lambda: doubts,
+            **rest,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
+        doubts = tuple(said for said in self.warnings if said != self.bound_note())
         paths = tuple(self.find_paths(STORED_PATHS)) if self.link is not None else ()
-        own = {name: v for name, v in vars(self).items() if name not in ("rank", "subgraphs", "find_paths")}
-        return _arrived, (self.subgraphs, paths, own)
+        lazy = ("rank", "subgraphs", "find_paths", "find_parts", "parts", "doubt", "warnings")
+        plain = {name: value for name, value in vars(self).items() if name not in lazy}
+        return _arrived, (self.subgraphs, paths, vars(self).get("parts"), doubts, plain)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -229,12 +273,19 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
+def named(node: NodeName, before: str = "") -> str:
+    """Writes a node as a person does: ``"3"``, with a word ``before`` it, or ``"paper 3"`` where it has a type."""
+    return f"{before}{node}" if isinstance(node, int) else f"{node[0]} {node[1]}"
+
+
 def _arrived(
-    subgraphs: tuple[RankedSubgraph, ...], paths: tuple[RankedPath, ...], rest: dict[str, Any]
+    subgraphs: tuple[RankedSubgraph, ...],
+    paths: tuple[RankedPath, ...],
+    parts: Parts | None,
+    doubts: tuple[str, ...],
+    rest: dict[str, Any],
 ) -> SubgraphDistribution:
-    return SubgraphDistribution(lambda: subgraphs, find_paths=lambda _: paths, **rest)
-
-
-def _frozen(value: Any) -> Any:
-    """Turns lists, as JSON has them, into tuples."""
-    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
+    find = None if parts is None else lambda: parts
+    return SubgraphDistribution(
+        lambda: subgraphs, find_paths=lambda _: paths, find_parts=find, doubt=lambda: doubts, **rest
+    )

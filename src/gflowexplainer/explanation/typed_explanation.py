@@ -13,7 +13,8 @@ from torch_geometric.explain import HeteroExplanation, ModelConfig
 
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.explanation.explanation import ExplainedDistribution
-from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution, shown
+from gflowexplainer.explanation.notebook import in_words
+from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution, named, shown
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.ops.sparse_rows import Fields, pack_fields, unpack_fields
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
@@ -73,10 +74,13 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
             plain._model_config = self._own["_model_config"]
         return plain
 
+    def __repr__(self) -> str:
+        return super().__repr__() if self._own.get("_distribution") is None else in_words(self)
+
     def _repr_html_(self) -> str:
         """Shows the most probable subgraphs in a notebook."""
         rows = "".join(
-            f"<tr><td>{escape(', '.join(f'{t} {n}' for t, n in s.nodes))}</td><td>{s.probability:.3f}</td>"
+            f"<tr><td>{escape(', '.join(map(named, s.nodes)))}</td><td>{s.probability:.3f}</td>"
             f"<td>{s.reward:.3f}</td><td>{escape(shown(s.prediction_only))}</td>"
             f"<td>{escape(shown(s.prediction_without))}</td></tr>"
             for s in self.top(5)

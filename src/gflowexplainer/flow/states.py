@@ -60,11 +60,12 @@ class States:
             instances: The instances.
             instance: Which of them each state lies in, shape ``[B]``.
             start: Start node of each state as a flat position, shape ``[B]``; ``None`` begins with nothing.
-            max_nodes: Size bound ``K``.
+            max_nodes: Size bound ``K``; more than the largest instance has are not kept room for.
             cuts: Whether to keep track of cut vertices, without which the parents of a state are not known.
         """
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
+        max_nodes = max(1, min(max_nodes, instances.largest))
         batch, device = instance.numel(), instance.device
         cut, is_cut = empty_cut_matrix(batch, max_nodes, device) if cuts else (None, None)
         _, node = ranges(instances.ptr[instance], instances.node_counts[instance])
@@ -306,7 +307,8 @@ def _leads_on(instances: Instances, subgraphs: Subgraphs, state: Tensor, node: T
     missing = torch.where(subgraphs.filled, hops[subgraphs.members.clamp(min=0)], FAR)
     missing = torch.where(subgraphs.size == 0, FAR, missing.amin(dim=1))[state]
     needed = subgraphs.size[state] + 1 + torch.minimum(missing, hops[node])
-    return (missing == 0) | (needed <= instances.within[subgraphs.instance[state]])
+    bound = instances.within.clamp(max=subgraphs.members.size(1))
+    return (missing == 0) | (needed <= bound[subgraphs.instance[state]])
 
 
 def _merge_frontier(

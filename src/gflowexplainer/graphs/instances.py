@@ -31,7 +31,7 @@ from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
+from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
@@ -140,7 +140,7 @@ class Instances:
         x: Tensor,
         graph_index: GraphIndex,
         nodes: Tensor,
-        num_hops: int,
+        num_hops: int | None,
         *,
         limit: int | None = None,
         others: Tensor | None = None,
@@ -150,7 +150,8 @@ class Instances:
         """Does what :meth:`around_nodes` does, with ids ``nodes`` ``[I]`` and an index that were checked already.
 
         Args:
-            x, graph_index, nodes, num_hops, limit, arguments: See :meth:`around_nodes`.
+            x, graph_index, nodes, limit, arguments: See :meth:`around_nodes`.
+            num_hops: The same; ``None`` to take the whole graph for every instance.
             others: The second ends of links that begin at ``nodes``, shape ``[I]``: instances are what both ends
                 depend on.
             leave_out: Marks edges that an instance is to do without, of instance, both ends ``[2, e]`` and edge id.
@@ -158,9 +159,11 @@ class Instances:
         num_nodes = graph_index.num_nodes
         count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
         second = None if others is None else start - nodes + others
-        inner = reach(
-            graph_index, start if second is None else torch.cat([start, second]).sort().values, num_hops, limit
-        )
+        if num_hops is None:
+            inner = everything(graph_index, count)
+        else:
+            ends_of = start if second is None else torch.cat([start, second]).sort().values
+            inner = reach(graph_index, ends_of, num_hops, limit)
         wider = surround(graph_index, inner, limit)
         # Every edge that ends inside; those of the instances themselves begin there too.
         outer, ends, edges = wider.reach, wider.edge_index, wider.edge_id
@@ -301,6 +304,11 @@ class Instances:
     def node_counts(self) -> Tensor:
         """Nodes of each instance, shape ``[I]``."""
         return self.ptr.diff()
+
+    @cached_property
+    def largest(self) -> int:
+        """Nodes of the largest instance; no subgraph has more, whatever the bound on its size."""
+        return int(self.node_counts.max()) if len(self) else 0
 
     @cached_property
     def edge_counts(self) -> Tensor:

@@ -60,7 +60,9 @@ class LinkTask(Task):
             raise InstanceError(
                 f"An explanation of a link holds both ends, so 'max_nodes' must be 2 or more ({bound})."
             )
-        self.graph, self._free, self._kept = graph, graph.detached(), kept
+        self._kept = kept = KeptForModel() if kept is None else kept
+        predictor.settle(kept.locality(predictor, graph))
+        self.graph, self._free, self._remove_link = graph, graph.detached(), remove_link
         self._bound, self._detour, self._limit = bound, detour, limit
         x, edge_index = self._free.x, self._free.edge_index
         first, second = _spans(graph, edge_type)
@@ -72,7 +74,7 @@ class LinkTask(Task):
         super().__init__(predictor, data, places)
         self._ends = (self.pairs + shift)[:, places]
         self._given = given_targets(predictor, target, self.index, self.pairs.size(1))
-        known, whole = (None, None) if kept is None else kept.find(predictor, graph)
+        known, whole = kept.find(predictor, graph)
         if graph_index is None:
             graph_index = known or GraphIndex.build(edge_index, x.size(0))
         else:
@@ -86,8 +88,7 @@ class LinkTask(Task):
         label, predictor = None if self._given is None else self._given[which], self.predictor
         instances = self._instances(self._ends[:, which])
         seen = self._observer.at(instances)
-        if self._kept is not None:
-            self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
+        self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
         if label is not None:
             instances = named_instances(instances, combine(instances.graph, hash_rows(label)))
         target = Target.of(predictor, instances, label)
@@ -110,17 +111,24 @@ class LinkTask(Task):
             data=self.data,
         )
 
+    def given(self) -> list[dict[str, Any]]:
+        """See :class:`Task`."""
+        return [self.graph.given() | {"edge_label_index": self.pairs, "remove_link": self._remove_link}]
+
     def _instances(self, ends: Tensor) -> Instances:
         """Cuts out what both ends ``[2, I]`` depend on, without the links themselves."""
         arguments = self._free.arguments
         rule = None
         if self._relations is None or self._relations.numel():
             rule = is_link(ends, self._relations, arguments.get(EDGE_TYPE))
+        # A model that looks at all it is given is given the whole graph; a large one is cut even so.
+        count = self._free.x.size(0)
+        everything = not self.predictor.locality.local and (self._limit is None or count <= self._limit)
         instances = Instances.cut(
             self._free.x,
             self._graph_index,
             ends[0],
-            self.predictor.num_hops,
+            None if everything else self.predictor.num_hops,
             limit=self._limit,
             others=ends[1],
             leave_out=rule,

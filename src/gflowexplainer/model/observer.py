@@ -79,6 +79,9 @@ class Observer:
         """Observes the nodes of ``instances``, in their order."""
         small = self.index.num_nodes + self.index.num_edges <= SMALL
         # What is wrong with nodes far from the explained ones is not in the way.
+        if self.whole is None and not self.predictor.locality.local:
+            check_finite(self.x)
+            self._evaluate_whole()
         if self.whole is None and small and bool(torch.isfinite(self.x).all()):
             self._evaluate_whole()
         if self.whole is None:
@@ -131,7 +134,7 @@ class Observer:
 
 def observe_graphs(predictor: Predictor, instances: Instances) -> Observation:
     """Evaluates a graph-level model on each whole graph: its output ``[I, C]``, and its embeddings ``[n, H]``."""
-    if not predictor.takes_batch and len(instances) > 1:
+    if predictor.locality.together == "alone" and len(instances) > 1:
         each = torch.arange(len(instances), device=instances.device)
         parts = [observe_graphs(predictor, instances.select(one)) for one in each.split(1)]
         return Observation(torch.cat([p.output for p in parts]), torch.cat([p.embedding for p in parts]))

@@ -17,14 +17,17 @@ from torch_geometric.nn import MessagePassing, RGCNConv
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.evaluation_mode import evaluation_mode
-from gflowexplainer.model.hops import count_hops
+from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
+from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
+from gflowexplainer.model.locality import Locality, clones, usual_locality
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
 LEVELS = ("node", "graph", "edge")
+_NO_DISTRIBUTION = 1e-2
+"""Probabilities whose sum is farther from 1 are none; half precision stays well below."""
 
 
 class Predictor:
@@ -54,9 +57,10 @@ class Predictor:
         self.level = one_of("level", level, LEVELS)
         self.mode = one_of("mode", mode, MODES)
         self.return_type = one_of("return_type", return_type, RETURN_TYPES)
+        check_hops(num_hops)
+        refuse_lazy(model)
         self.num_hops = count_hops(model) if num_hops is None else num_hops
-        if self.num_hops < 0:
-            raise ConfigError(f"'num_hops' must not be negative (got {self.num_hops}).")
+        self._hops_given = num_hops is not None
         if any(m.flow != "source_to_target" for m in model.modules() if isinstance(m, MessagePassing)):
             raise ConfigError(
                 f"{type(model).__name__} passes messages with flow='target_to_source', which is not supported. "
@@ -66,12 +70,27 @@ class Predictor:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.memory_budget = memory_budget
         self.num_evaluations = 0
+        self.node_type: str | None = None
+        self.edge_type: tuple[str, str, str] | None = None
         self.num_types = 1
         self.num_relations = max((m.num_relations for m in model.modules() if isinstance(m, RGCNConv)), default=1)
         parameters = inspect.signature(model.forward).parameters
         self.takes_batch = "batch" in parameters or any(
             p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
         )
+
+        self.locality = usual_locality(self.level, self.takes_batch)
+
+    def settle(self, locality: Locality) -> None:
+        """Goes by what was found out about the model from now on; hops that the user gave stay."""
+        self.locality = locality
+        if locality.hops is not None and not self._hops_given:
+            self.num_hops = max(self.num_hops, locality.hops)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about the model, in words."""
+        return self.locality.notes(type(self.model).__name__, self.num_hops)
 
     def evaluating(self) -> AbstractContextManager[nn.Module]:
         """Puts the model into evaluation mode for a block and hands it back as it came."""
@@ -123,7 +142,7 @@ class Predictor:
         Returns:
             Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
         """
-        if self.model.training or torch.is_grad_enabled():
+        if not is_borrowed(self.model) or torch.is_grad_enabled():
             with self.evaluating():
                 return self.predict(instances, instance, kept, removal, alone=alone)
         if instances.surroundings is not None and not alone:
@@ -146,7 +165,11 @@ class Predictor:
         center = instances.center[instance] + shift
         other = None if instances.other_end is None else instances.other_end[instance] + shift
         roots = center if other is None else torch.cat([center, other])
-        present = self._receptive_field(roots, ends, node.numel())
+        if self.locality.local:
+            present = self._receptive_field(roots, ends, node.numel())
+        else:
+            present = kept.clone()
+            present[roots] = True
         like = self._first_alike(instances, instance, node, owner, present & kept)
         present &= (like == torch.arange(instance.numel(), device=like.device))[owner]
         inside = present[ends[0]] & present[ends[1]]
@@ -207,16 +230,20 @@ class Predictor:
         arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
         arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
         x = instances.x[node]
-        if self.level == "node":
-            return self.checked(self._call(x, edge_index, arguments), x.size(0))
+        rows = num_graphs if self.level == "graph" else x.size(0)
         if pairs is not None:
-            return self.checked(self._call(x, edge_index, arguments | {"edge_label_index": pairs}), pairs.size(1))
-        if self.takes_batch:
-            return self.checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
+            arguments, rows = arguments | {"edge_label_index": pairs}, pairs.size(1)
+        if self.locality.together == "union":
+            return self.checked(self._call(x, edge_index, arguments), rows)
+        if self.locality.together == "batch":
+            # Queries that come down to others are left out, and a batch counts on without gaps.
+            batch = owner if self.level == "graph" else torch.unique(owner, return_inverse=True)[1]
+            return self.checked(self._call(x, edge_index, arguments | {"batch": batch}), rows)
         return torch.cat(
             [
-                self.checked(self._call(*part), 1)
-                for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
+                self.checked(self._call(*part), part[0].size(0) if self.level == "node" else 1)
+                for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs, pairs)
+                if part[0].size(0)
             ]
         )
 
@@ -229,19 +256,25 @@ class Predictor:
         edge: Tensor,
         owner: Tensor,
         num_graphs: int,
+        pairs: Tensor | None,
     ) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
-        """Takes a disjoint union apart again, for a graph model that takes no ``batch``."""
+        """Takes a disjoint union apart again, for a model that is to see one subgraph at a time."""
         node_ptr = pointers(torch.bincount(owner, minlength=num_graphs)).tolist()
         edge_ptr = pointers(torch.bincount(owner[edge_index[0]], minlength=num_graphs)).tolist()
+        link_of = {} if pairs is None else dict(zip(owner[pairs[0]].tolist(), pairs.t(), strict=True))
         for graph in range(num_graphs):
             nodes = slice(node_ptr[graph], node_ptr[graph + 1])
             edges = slice(edge_ptr[graph], edge_ptr[graph + 1])
             arguments = dict(instances.shared_arguments)
             arguments |= {name: value[node[nodes]] for name, value in instances.node_arguments.items()}
             arguments |= {name: value[edge[edges]] for name, value in instances.edge_arguments.items()}
+            if graph in link_of:
+                arguments["edge_label_index"] = (link_of[graph] - node_ptr[graph])[:, None]
             yield x[nodes], edge_index[:, edges] - node_ptr[graph], arguments
 
     def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
+        if self.locality.writes:
+            arguments = clones(arguments)
         try:
             return self.model(x, edge_index, **arguments)
         except Exception as error:
@@ -263,13 +296,19 @@ class Predictor:
         return self.checked(output, rows), embedding
 
     def _observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> tuple[Any, Tensor]:
-        return observe(self.model, x, edge_index, arguments)
+        return observe(self.model, x, edge_index, arguments, writes=bool(self.locality.writes))
 
     def checked(self, output: Tensor, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""
         name = type(self.model).__name__
         if not isinstance(output, Tensor):
             raise ModelError(f"{name} must return a tensor (got {type(output).__name__}). Wrap it.")
+        if output.layout != torch.strided or not output.is_floating_point():
+            got = output.layout if output.layout != torch.strided else output.dtype
+            raise ModelError(
+                f"{name} must return dense floating-point numbers (got {got}). Return scores or probabilities, not "
+                "classes; use .float() or .to_dense()."
+            )
         if self.level != "node" and rows == 1 and output.dim() < 2:
             output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph or link
         if output.dim() == 1:
@@ -280,6 +319,8 @@ class Predictor:
                 f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
                 f"Is it really a {self.level}-level model?"
             )
+        if output.size(1) == 0:
+            raise ModelError(f"{name} returned no columns, shape {tuple(output.shape)}. Return one a class.")
         sound = torch.isfinite(output)
         if self.return_type == "log_probs":
             sound |= output.isneginf()
@@ -297,6 +338,16 @@ class Predictor:
             raise ModelError(
                 f"{type(self.model).__name__} returned values from {float(output.min()):.3g} to "
                 f"{float(output.max()):.3g}, which are no {self.return_type}. Use return_type='raw'?"
+            )
+        if self.mode != "multiclass_classification" or output.size(1) < 2:
+            return
+        total = (output.exp() if self.return_type == "log_probs" else output).sum(dim=1)
+        worst = total[(total - 1).abs().argmax()]
+        if float((worst - 1).abs()) > _NO_DISTRIBUTION:
+            raise ModelError(
+                f"{type(self.model).__name__} returned {self.return_type} whose sum is {float(worst):.4g} instead of 1 "
+                "in a row. Normalise them (softmax), or use return_type='raw' for scores; labels that do not exclude "
+                "one another need one model each, with mode='binary_classification'."
             )
 
     def read(self, output: Tensor) -> Tensor:
@@ -332,9 +383,14 @@ def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[
 
 
 def observe(
-    model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None
+    model: nn.Module,
+    x: Tensor,
+    edge_index: Tensor,
+    arguments: dict[str, Any] | None = None,
+    *,
+    writes: bool = False,
 ) -> tuple[Any, Tensor]:
-    """Calls the model once on a whole graph and looks on.
+    """Calls the model once on a whole graph and looks on; one that ``writes`` into its input is given copies.
 
     Returns:
         What the model returned, unchecked, and the outputs of all its message-passing layers, shape ``[N, H]``.
@@ -347,16 +403,19 @@ def observe(
         if isinstance(output, Tensor) and output.dim() >= 2 and output.size(0) == x.size(0):
             seen.append(output.detach().flatten(1))
 
-    handles = []
-    try:
-        handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
-        with evaluation_mode(model):
-            answer = model(x, edge_index, **(arguments or {}))
-    except Exception as error:
-        raise ModelError(
-            f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
-        ) from error
-    finally:
-        for handle in handles:
-            handle.remove()
+    given = {"x": x, "edge_index": edge_index, **(arguments or {})}
+    given = clones(given) if writes else given
+    # Hooks would also listen to calls of other threads, so the model is borrowed first.
+    with evaluation_mode(model):
+        handles = []
+        try:
+            handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
+            answer = model(given.pop("x"), given.pop("edge_index"), **given)
+        except Exception as error:
+            raise ModelError(
+                f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            for handle in handles:
+                handle.remove()
     return answer, torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)

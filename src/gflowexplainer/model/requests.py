@@ -75,13 +75,12 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
         raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
     if "batch" in given and len(without_batch(graphs[0])) > 1:
         raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
-    return GraphTask(
-        predictor, [without_batch(graph)[0] for graph in graphs], request.index, request.target, data=data
-    )  # fmt: skip
+    bare = [without_batch(graph)[0] for graph in graphs]
+    return GraphTask(predictor, bare, request.index, request.target, data=data, kept=kept)
 
 
 def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request, kept: KeptForModel) -> AnyTask:
-    """Makes the task of one call of PyG's ``Explainer``, which explains one prediction.
+    """Makes the task of one call of PyG's ``Explainer``, which explains one prediction, or several of one type.
 
     Args:
         predictor: The model.
@@ -96,16 +95,14 @@ def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request
             raise InstanceError("One call explains one heterogeneous graph. Leave 'batch_dict' out.")
         typed = checked_graph(x, edge_index, given, model)
         if level == "graph":
-            return _typed_graphs(predictor, [typed], request, None)
+            return _typed_graphs(predictor, [typed], request, kept, None)
         _check_one(request, level)
         return _typed_one(predictor, typed, request, kept, None)
     graph = input_graph(x, edge_index, given, model)
     if level == "graph":
-        parts = without_batch(graph)
-        if len(parts) > 1:
-            check_one(request.index, "graph")
-        return GraphTask(predictor, parts, request.index, request.target)
-    _check_one(request, level)
+        return GraphTask(predictor, without_batch(graph), request.index, request.target, kept=kept)
+    if level == "edge" or request.index is None:
+        _check_one(request, level)
     return _task_on_one(predictor, graph, request, kept, None)
 
 
@@ -148,7 +145,7 @@ def _typed_task(predictor: Predictor, data: Any, request: Request, kept: KeptFor
             raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
         graphs = [data] if isinstance(data, HeteroData) else list(data)
         model, given = predictor.model, request.arguments
-        return _typed_graphs(predictor, [typed_graph(graph, model, given) for graph in graphs], request, data)
+        return _typed_graphs(predictor, [typed_graph(graph, model, given) for graph in graphs], request, kept, data)
     if not isinstance(data, HeteroData):
         data = _only(list(data), predictor)
     return _typed_one(predictor, typed_graph(data, predictor.model, request.arguments), request, kept, data)
@@ -166,7 +163,9 @@ def _typed_one(
     return _task_on_one(own, kept.flat(typed), request, kept, data)
 
 
-def _typed_graphs(predictor: Predictor, graphs: list[TypedGraph], request: Request, data: Any) -> GraphTask:
+def _typed_graphs(
+    predictor: Predictor, graphs: list[TypedGraph], request: Request, kept: KeptForModel, data: Any
+) -> GraphTask:
     """Makes a task of whole heterogeneous graphs."""
     if not graphs:
         raise InstanceError("There is no graph to explain. Pass at least one.")
@@ -176,7 +175,7 @@ def _typed_graphs(predictor: Predictor, graphs: list[TypedGraph], request: Reque
         InputGraph(tensors.pop("x"), tensors.pop("edge_index"), tensors, typed=graph)
         for graph, tensors in zip(graphs, flat, strict=True)
     ]
-    return GraphTask(own, inputs, request.index, request.target, data=data)
+    return GraphTask(own, inputs, request.index, request.target, data=data, kept=kept)
 
 
 def node_type_of(predictor: Predictor, data: Any, arguments: Mapping[str, Any]) -> str | None:

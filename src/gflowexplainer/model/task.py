@@ -7,7 +7,7 @@ of it, is a :class:`TaskInputs`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -30,6 +30,7 @@ from gflowexplainer.model.task_inputs import Fields, TaskInputs
 from gflowexplainer.ops.hashed_random import combine, hash_rows
 from gflowexplainer.ops.segments import segment_ids, segment_sum
 from gflowexplainer.ops.sparse_rows import SparseRows
+from gflowexplainer.storage.identity import identity_of
 
 
 class Task(ABC):
@@ -40,6 +41,9 @@ class Task(ABC):
         data: The graph or graphs as the user passed them.
         index: The user's ids, shape ``[I]``: nodes, or positions of graphs.
     """
+
+    _given: Tensor | None
+    """The user's targets, one an instance."""
 
     def __init__(self, predictor: Predictor, data: Any, index: Tensor) -> None:
         self.predictor, self.data, self.index = predictor, data, index
@@ -55,6 +59,26 @@ class Task(ABC):
     @abstractmethod
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
+
+    @abstractmethod
+    def given(self) -> list[dict[str, Any]]:
+        """Returns everything that the model is given of each graph, by the name of the argument."""
+
+    def identity(self, settings: Mapping[str, Any]) -> dict[str, str]:
+        """Names everything that decides what is learned of these predictions, to store with it."""
+        predictor = self.predictor
+        return identity_of(
+            self.model,
+            self.given(),
+            index=self.index.cpu(),
+            target=self._given,
+            settings=settings,
+            task=", ".join(map(str, (predictor.mode, predictor.level, predictor.return_type, *self._types()))),
+        )
+
+    def _types(self) -> tuple[Any, ...]:
+        """Returns the types that are predicted, where there are any."""
+        return tuple(filter(None, (self.predictor.node_type, self.predictor.edge_type)))
 
 
 class NodeTask(Task):
@@ -86,10 +110,11 @@ class NodeTask(Task):
         node_type: str | None = None,
     ) -> None:
         self.graph, self._limit, self._detached = graph, limit, graph.detached()
-        self._kept = kept
+        self._kept = kept = KeptForModel() if kept is None else kept
+        predictor.settle(kept.locality(predictor, graph))
         x, edge_index = self._detached.x, self._detached.edge_index
         self.num_nodes = x.size(0)
-        index_before, whole = (None, None) if kept is None else kept.find(predictor, graph)
+        index_before, whole = kept.find(predictor, graph)
         if graph_index is None:
             graph_index = index_before or GraphIndex.build(edge_index, self.num_nodes)
         else:
@@ -108,6 +133,10 @@ class NodeTask(Task):
         """Cuts out the instances ``which``, and evaluates the model on them."""
         return self._cut(self.index[which], None if self._given is None else self._given[which])
 
+    def given(self) -> list[dict[str, Any]]:
+        """See :class:`Task`."""
+        return [self.graph.given()]
+
     def inputs_at(self, nodes: Tensor) -> TaskInputs:
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
         return self._cut(nodes, None)
@@ -117,8 +146,13 @@ class NodeTask(Task):
         instances = self._instances(nodes)
         return Target.of(self.predictor, instances).label, int(instances.node_counts.max())
 
+    @property
+    def _everything(self) -> bool:
+        """Whether an instance is the whole graph, as the model looks at all of it; a large one is cut even so."""
+        return not self.predictor.locality.local and (self._limit is None or self.num_nodes <= self._limit)
+
     def _instances(self, nodes: Tensor) -> Instances:
-        graph, hops = self._detached, self.predictor.num_hops
+        graph, hops = self._detached, None if self._everything else self.predictor.num_hops
         cut = Instances.cut(graph.x, self._graph_index, nodes, hops, limit=self._limit, **graph.arguments)
         return self.predictor.typed(cut)
 
@@ -126,8 +160,7 @@ class NodeTask(Task):
         instances, predictor = self._instances(nodes), self.predictor
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
-        if self._kept is not None:
-            self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
+        self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
         node_prediction = predictor.read(seen.output)
         if self.span != slice(0, self.num_nodes):
             # At nodes of other types the model predicts nothing.
@@ -196,6 +229,7 @@ class GraphTask(Task):
         index: Positions of those to explain; all if ``None``.
         target: Classes or values to preserve instead of the predicted ones: one a graph, or one each.
         data: The graphs as the user passed them.
+        kept: What is known from earlier calls.
     """
 
     def __init__(
@@ -206,6 +240,7 @@ class GraphTask(Task):
         target: Any = None,
         *,
         data: Any = None,
+        kept: KeptForModel | None = None,
     ) -> None:
         if len(graphs) == 0:
             raise InstanceError("There is no graph to explain. Pass at least one.")
@@ -213,8 +248,14 @@ class GraphTask(Task):
         self._graphs = [graphs[place] for place in places]
         for number, graph in zip(places, self._graphs, strict=True):
             check_graph(graph.x, graph.edge_index, f"graph {number}")
+        kept = KeptForModel() if kept is None else kept
+        predictor.settle(kept.locality(predictor, self._graphs[0]))
         super().__init__(predictor, data, torch.tensor(places, device=self._graphs[0].x.device))
         self._given = given_targets(predictor, target, self.index, len(graphs))
+
+    def given(self) -> list[dict[str, Any]]:
+        """See :class:`Task`."""
+        return [graph.given() for graph in self._graphs]
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Puts the graphs ``which`` together, and evaluates the model on them."""

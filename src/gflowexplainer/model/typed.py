@@ -16,6 +16,7 @@ from gflowexplainer.errors import ConfigError, ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.typed import EDGE_ROW, EDGE_TYPE, NODE_ROW, NODE_TYPE, EdgeType, TypedGraph
 from gflowexplainer.model.evaluation_mode import evaluation_mode
+from gflowexplainer.model.locality import usual_locality
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.semantic_attention import SemanticAttention
 from gflowexplainer.ops.hashed_random import combine, hash_rows
@@ -74,6 +75,7 @@ class TypedPredictor(Predictor):
         self._attention = SemanticAttention(model, graph.edge_types)
         if self.level == "graph" and self._attention.is_missing:
             self.takes_batch = False  # attention over all graphs of a batch would mix them
+        self.locality = usual_locality(self.level, self.takes_batch)
         if self.level == "node":
             graph.span(_needed("node_type", node_type))
         if self.level == "edge":

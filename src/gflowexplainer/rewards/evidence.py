@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
@@ -27,9 +28,9 @@ class Evidence:
 
     The description of a subgraph counts its nodes by kind, its nodes and its inner edges. "Kind" is soft: at node level
     the class probabilities that the model predicts at the node, which know of its surroundings already; at graph level
-    its input features, which do not, or if they are many what the model loses without it. There the inner edges are
-    also counted by the kinds of both ends. In a graph of several types, the type of a node is a kind, and inner edges
-    are counted by relation.
+    its input features, which do not, and at either level what the model loses without it. At graph level the inner
+    edges are also counted by the kinds of both ends. In a graph of several types, the type of a node is a kind, and
+    inner edges are counted by relation.
 
     Attributes:
         instances: Instances with ``n`` nodes and ``m`` neighbour entries.
@@ -149,23 +150,43 @@ def basis_of(raw: Tensor) -> Tensor:
     return basis[:, tells] / spread[tells]
 
 
-def raw_evidence(inputs: TaskInputs) -> Tensor:
+def has_shared(inputs: TaskInputs) -> bool:
+    """Says whether nodes of different instances can be told apart by the same few columns."""
+    instances = inputs.instances
+    return instances.level != "graph" or instances.num_types > 1 or instances.x.size(1) <= MAX_KINDS
+
+
+def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = None) -> Tensor:
     """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
 
-    At node level it is what the model predicts there. At graph level it is the node's features if they are few, and
-    else what the model loses without it, for which it is evaluated. For links it is the node's features if they are
-    few, and what the model loses without it if it lies on a way between the ends. Types come first where there are
-    several.
+    ``"shared"``: what means the same in every instance; at node level what the model predicts there, at graph level the
+    node's features, and its type before them where there are several. ``"own"``: what the model loses without the node
+    in this very instance, for which it is evaluated once a node. ``"both"``: these columns side by side.
+
+    Links have one kind, named ``"shared"``: type and few features of a node, and what the model loses without it if it
+    lies on a way between both ends.
+
+    Args:
+        inputs: The instances, with what the model says of them.
+        kind: Which columns.
+        own: The :func:`~gflowexplainer.rewards.occlusion.losses`, where they are known already.
     """
-    instances = inputs.instances
-    if instances.other_end is not None:
-        lost = losses(inputs.predictor, instances, inputs.target, on_ways(instances))
-        return torch.cat([_typed_evidence(inputs), lost.double()], dim=1)
-    if instances.num_types > 1:
+    if inputs.instances.other_end is not None:
+        return _link_evidence(inputs)
+    columns = []
+    if kind != EvidenceType.own:
+        columns.append(_shared(inputs).double())
+    if kind != EvidenceType.shared:
+        own = losses(inputs.predictor, inputs.instances, inputs.target) if own is None else own
+        columns.append(own.double())
+    return torch.cat(columns, dim=1)
+
+
+def _shared(inputs: TaskInputs) -> Tensor:
+    if inputs.instances.num_types > 1:
         return _typed_evidence(inputs)
-    if instances.level == "graph":
-        few = instances.x.size(1) <= MAX_KINDS
-        return instances.x if few else losses(inputs.predictor, instances, inputs.target)
+    if inputs.instances.level == "graph":
+        return inputs.instances.x
     if inputs.node_prediction is None:
         raise ConfigError(
             "The consensus reward needs what the model predicts at every node. Pass 'node_prediction' or use "
@@ -179,6 +200,11 @@ def on_ways(instances: Instances) -> Tensor:
     assert instances.within is not None
     nodes = instances.hops_from(instances.center) + instances.hops_to_other_end + 1
     return (nodes <= instances.within[instances.owner]) & (nodes > 0)
+
+
+def _link_evidence(inputs: TaskInputs) -> Tensor:
+    lost = losses(inputs.predictor, inputs.instances, inputs.target, on_ways(inputs.instances))
+    return torch.cat([_typed_evidence(inputs), lost.double()], dim=1)
 
 
 def _typed_evidence(inputs: TaskInputs) -> Tensor:
