@@ -32,6 +32,7 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.model.typed import TypedPredictor
+from gflowexplainer.rewards.evidence_report import EvidenceReport
 from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
@@ -334,6 +335,18 @@ class GFlowExplainer(ExplainerAlgorithm):
                 )
                 batches.append(found)
         return ExplanationList(batches)
+
+    def evidence_report(self) -> EvidenceReport:
+        """Returns which evidence the fit chose, and how well each predicts the model where it was not fitted.
+
+        A chosen evidence that explains little of what can be reproduced does not describe the model, and neither do
+        explanations by it. ``print`` shows it as a table.
+        """
+        if self._fitted is None or self._fitted.sampler.consensus is None:
+            raise ConfigError(
+                "Only a fitted explainer with reward='consensus' has chosen among kinds of evidence. Call fit first."
+            )
+        return EvidenceReport.of(self._fitted.sampler.consensus)
 
     def save(self, folder: str | Path) -> None:
         """Stores the fitted explainer in ``folder``: safetensors and JSON, no pickle. The model is not stored."""

@@ -40,6 +40,8 @@ _LEAST_SPREAD = 0.2
 _OWN_GROWTH = 0.25
 _TIE = 0.03
 """What doubling a subgraph costs, in units of the spread of log-rewards over ln 2: enough to decide between equals."""
+_STRONGEST = 2.2
+"""Spreads between the usual subgraph of a graph and its strongest pair of nodes, at most."""
 _KINDS = (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
 
 
@@ -269,6 +271,26 @@ class ConsensusReward(Reward):
         share = torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
         share[roots] = 1.0
         return share
+
+    def calibrate(self, subgraphs: Subgraphs) -> None:
+        """Measures the spread of log-rewards; see :class:`Reward`.
+
+        A graph may have several places that speak, one of them a pair of nodes far stronger than any random subgraph.
+        Its spread is then a share of the way from the usual subgraph to that pair, so that the others are seen too.
+        """
+        super().calibrate(subgraphs)
+        instances = self.instances
+        if not self.relative or instances.level != "graph" or not self.entry_value.numel():
+            return
+        number, owner = len(instances), subgraphs.instance
+        usual = segment_sum(self._log_score(subgraphs).double(), owner, number)
+        usual = usual / torch.bincount(owner, minlength=number).clamp(min=1)
+        row = instances.neighbor_row
+        pair = self.node_value[row] + self.node_value[instances.neighbor] + self.entry_value
+        pair = self._directed(pair) / (2 if self.own is None else 2 ** (1 - _OWN_GROWTH))
+        best = segment_max(pair.double(), instances.owner[row], number)
+        gap = ((best - usual) / _STRONGEST).to(self.spread)
+        self.spread = torch.where(torch.isfinite(gap), torch.maximum(self.spread, gap), self.spread)
 
     def settle_spread(self) -> None:
         """Puts a bound below the spread of each instance: a share of the usual one, of the instances fitted on.

@@ -41,6 +41,8 @@ ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
+CLEARLY = 0.1
+"""How much more of the variance weights of each class must explain to be taken."""
 _FOLD = 2
 
 
@@ -115,7 +117,8 @@ def learn_consensus(
             found = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
             measured[keep, removal] = found.value
             for kind, (_, description, ridge) in described.items():
-                for by_class in (False, True) if several else (False,):
+                # What the model loses without a node means the same in every class.
+                for by_class in (False, True) if several and kind == EvidenceType.shared else (False,):
                     pooling = candidates.pooling if by_class else math.inf
                     explained = held_out(description, found.value, instance, label, classes, ridge, pooling, fold)
                     trials.append(EvidenceTrial(kind, keep, removal, by_class, explained, found.reproducible))
@@ -134,14 +137,26 @@ def choose(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
     own = [t for t in trials if t.evidence != EvidenceType.shared and t.keep_probability == nearest]
     shared = [t for t in trials if t.evidence == EvidenceType.shared]
     if not own:
-        return max(shared, key=_explained)
+        return _plainest(shared)
     best = max(own, key=_explained)
     if not shared:
         return best
     beside = max((t for t in shared if t.keep_probability == nearest), key=_explained)
-    adds_up = best.explained >= BELIEVED * best.reproducible > 0 and beside.explained < ENOUGH * best.explained
+    adds_up = best.explained >= BELIEVED * best.reproducible > 0
+    adds_up = adds_up and SILENT <= beside.explained < ENOUGH * best.explained
     most = max(shared, key=_explained)
-    return best if adds_up or most.explained < min(SILENT, best.explained) else most
+    return best if adds_up or most.explained < min(SILENT, best.explained) else _plainest(shared)
+
+
+def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
+    """Picks the trial that explains most; weights of each class only where they explain clearly more than others.
+
+    A default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
+    weights of its own are not for it, and where one set of weights says nothing, they are not trusted either.
+    """
+    pooled = max((trial for trial in trials if not trial.by_class), key=_explained)
+    apart = max((trial for trial in trials if trial.by_class), key=_explained, default=pooled)
+    return apart if pooled.explained >= SILENT and apart.explained > pooled.explained + CLEARLY else pooled
 
 
 def _explained(trial: EvidenceTrial) -> float:
