@@ -6,6 +6,8 @@ import networkx as nx
 import pytest
 import torch
 from torch_geometric.explain import Explainer
+from torch_geometric.nn import GCNConv
+from torch_geometric.utils import subgraph as induced
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import ConfigError, GFlowExplainerError, InstanceError
@@ -304,3 +306,76 @@ def test_only_links_have_paths():
     found = GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(8, seed=0), [0], progress=False)
     with pytest.raises(ConfigError, match="no explanation of one"):
         found[0].paths()
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_the_one_part_of_a_link_is_its_first_subgraph_measured_on_the_model(typed, tmp_path):
+    graph, model = (typed_graph(), TypedLinkModel()) if typed else (random_graph(14, 0.1, seed=1), LinkModel())
+    pairs, more = (PAIRS[:, :1], {}) if not typed else (torch.tensor([[0], [1]]), {"edge_type": LIKES})
+    explanation = GFlowExplainer(**QUICK).explain(model, graph, edge_label_index=pairs, progress=False, **more)[0]
+    (part,) = explanation.parts
+    assert set(part.nodes) == set(explanation.subgraphs[0].nodes)
+    assert set(explanation.explained_link) <= set(part.nodes)
+    assert part.prediction_only == pytest.approx(explanation.subgraphs[0].prediction_only)
+    assert explanation.parts.prediction_without == pytest.approx(explanation.subgraphs[0].prediction_without)
+    assert isinstance(explanation.holds, bool)
+    assert explanation.verdict
+    assert explanation.name.startswith("link ")
+    assert explanation.name in repr(explanation)
+    explanation.save(tmp_path / "e")
+    again = type(explanation).load(tmp_path / "e")
+    assert again.parts == explanation.parts
+    assert again.warnings == explanation.warnings
+    assert again.explained_link == explanation.explained_link
+
+
+class Twice(LinkModel):
+    """Calls its layers twice, so that information travels twice as far as layers are counted."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = GCNConv(3, 3)
+
+    def forward(self, x, edge_index, edge_label_index):
+        hidden = x
+        for _ in range(3):
+            hidden = self.layer(hidden, edge_index).tanh()
+        return 3 * (hidden[edge_label_index[0]] * hidden[edge_label_index[1]]).sum(dim=1)
+
+
+class Normed(Twice):
+    """Looks at all nodes that it is given."""
+
+    def forward(self, x, edge_index, edge_label_index):
+        hidden = self.layer(x, edge_index)
+        hidden = hidden - hidden.mean(dim=0)
+        return 3 * (hidden[edge_label_index[0]] * hidden[edge_label_index[1]]).sum(dim=1)
+
+
+@pytest.mark.parametrize("model", [Twice(), Normed()])
+@torch.no_grad()
+def test_what_a_model_of_links_depends_on_is_found_out(model):
+    graph = random_graph(14, 0.1, seed=1)
+    found = GFlowExplainer(**QUICK).explain(model, graph, edge_label_index=PAIRS, model_config=EDGE, progress=False)
+    for explanation, pair in zip(found, PAIRS.t(), strict=True):
+        source, target = graph.edge_index
+        link = (source == pair[0]) & (target == pair[1]) | (source == pair[1]) & (target == pair[0])
+        rest = graph.edge_index[:, ~link]
+        whole = model(graph.x, rest, pair[:, None]).sigmoid()
+        assert explanation.whole_prediction[1] == pytest.approx(float(whole), abs=1e-5)
+        for subgraph in explanation.top(3):
+            nodes = torch.tensor(sorted(subgraph.nodes))
+            edges, _ = induced(nodes, rest, relabel_nodes=True, num_nodes=graph.num_nodes)
+            alone = model(graph.x[nodes], edges, torch.searchsorted(nodes, pair.contiguous())[:, None]).sigmoid()
+            assert subgraph.prediction_only[1] == pytest.approx(float(alone), abs=1e-5)
+
+
+def test_a_folder_knows_which_links_it_is_of(tmp_path):
+    graph, model = random_graph(14, 0.1, seed=1), LinkModel()
+    algorithm = GFlowExplainer(**QUICK)
+    algorithm.fit(model, graph, edge_label_index=PAIRS, folder=tmp_path, progress=False)
+    with pytest.raises(GFlowExplainerError, match="edge_label_index"):
+        algorithm.fit(model, graph, edge_label_index=PAIRS.flip(1), folder=tmp_path, progress=False)
+    other = GFlowExplainer(**QUICK, remove_link=False)
+    with pytest.raises(GFlowExplainerError, match="remove_link"):
+        other.fit(model, graph, edge_label_index=PAIRS, folder=tmp_path, progress=False)

@@ -339,3 +339,38 @@ def test_a_type_that_cannot_be_told_has_to_be_named():
     graph = typed_graph(num_papers=8, num_authors=8)
     with pytest.raises(ConfigError, match="Pass 'node_type'"):
         GFlowExplainer(**QUICK).explain(TypedNodeModel(), graph, [0], model_config=NODE, progress=False)
+
+
+def test_parts_name_nodes_by_type_and_hold_what_the_model_says(tmp_path):
+    graph, model = typed_graph(), TypedNodeModel()
+    explanation = GFlowExplainer(**QUICK).explain(model, graph, [3], node_type="paper", progress=False)[0]
+    (part,) = explanation.parts
+    assert ("paper", 3) in part.nodes
+    keep = {key: torch.tensor(sorted(n for t, n in part.nodes if t == key)).long() for key in graph.node_types}
+    cut = graph.subgraph(keep)
+    with torch.no_grad():
+        alone = model(cut.x_dict, cut.edge_index_dict)[int((keep["paper"] == 3).nonzero())].softmax(dim=0)
+    assert part.prediction_only == pytest.approx(alone.tolist(), abs=1e-5)
+    assert "paper 3" in repr(explanation)
+    explanation.save(tmp_path / "e")
+    again = TypedExplanation.load(tmp_path / "e")
+    assert again.parts == explanation.parts
+    assert again.verdict == explanation.verdict
+    assert again.warnings == explanation.warnings
+
+
+def test_a_folder_knows_the_typed_graph_it_is_of(tmp_path):
+    graph, model = typed_graph(), TypedNodeModel()
+    algorithm = GFlowExplainer(**QUICK)
+    algorithm.fit(model, graph, [1, 2, 3], node_type="paper", folder=tmp_path, progress=False)
+    other = graph.clone()
+    other["author"].x[0] += 1
+    with pytest.raises(GFlowExplainerError, match="author"):
+        algorithm.fit(model, other, [1, 2, 3], node_type="paper", folder=tmp_path, progress=False)
+
+
+def test_a_list_of_typed_explanations_is_shown():
+    found = GFlowExplainer(**QUICK).explain(TypedNodeModel(), typed_graph(), [3, 4], node_type="paper", progress=False)
+    assert "paper 4" in repr(found)
+    assert found._repr_html_().count("<table>") == 2
+    assert found.to_dataframe()["node"].tolist() == [("paper", 3), ("paper", 4)]
