@@ -84,7 +84,7 @@ def check(explanation, bound, num_nodes, num_edges):
         assert 0 <= float(mask.min()) <= float(mask.max()) <= 1
     subgraphs = explanation.subgraphs
     assert sum(s.probability for s in subgraphs) == pytest.approx(1)
-    assert [s.probability for s in subgraphs] == sorted((s.probability for s in subgraphs), reverse=True)
+    assert [s.reward for s in subgraphs] == sorted((s.reward for s in subgraphs), reverse=True)
     for subgraph in subgraphs:
         assert 1 <= len(subgraph) <= bound
         assert len(set(subgraph.nodes)) == len(subgraph)
@@ -203,13 +203,13 @@ def test_metrics_of_pyg():
 
 @pytest.mark.parametrize(
     ("level", "more"),
-    [("edge", {}), ("node", {"node_mask_type": "attributes"}), ("node", {"node_mask_type": "common_attributes"})],
+    [("edge", {"node_mask_type": "common_attributes"}), ("node", {"node_mask_type": "attributes"})],
 )
 def test_what_is_not_supported_is_refused_with_a_reason(level, more, caplog):
     with pytest.raises(ValueError, match="does not support"):
         connect(NodeModel(), GFlowExplainer(), level, **more)
     assert "GFlowExplainer" in caplog.text
-    assert (level if level == "edge" else more["node_mask_type"]) in caplog.text
+    assert next(iter(more.values())) in caplog.text
 
 
 def node_case(**changes):
@@ -524,7 +524,8 @@ def test_training_brings_the_network_near_its_target():
 
 
 def test_import_is_light_and_small():
-    assert set(gflowexplainer.__all__) == {"ExplanationList", "GFlowExplainer", "SubgraphExplanation", "__version__"}
+    names = {"ExplanationList", "GFlowExplainer", "SubgraphExplanation", "TypedExplanation", "__version__"}
+    assert set(gflowexplainer.__all__) == names
     with pytest.raises(AttributeError, match="has no attribute"):
         gflowexplainer.Nothing  # noqa: B018
 
@@ -551,7 +552,8 @@ def changed(**fields):
 
 def hetero():
     data = HeteroData()
-    data["a"].x = torch.zeros(2, 3)
+    data["a"].x = torch.zeros(20, 3)
+    data["a", "to", "a"].edge_index = torch.tensor([[0], [1]])
     return data
 
 
@@ -601,11 +603,11 @@ WRONG = {
     "edges of int32": (lambda: explain(data=changed(edge_index=path(3).edge_index.int())), InstanceError, "int64"),
     "edges to nowhere": (lambda: explain(data=changed(edge_index=torch.tensor([[0], [99]]))), InstanceError, "99"),
     "edges the wrong way": (lambda: explain(data=changed(edge_index=path(5).edge_index.t())), InstanceError, "shape"),
-    "heterogeneous": (lambda: explain(data=hetero()), InstanceError, "to_homogeneous"),
-    "heterogeneous inside PyG": (
+    "heterogeneous, but the model is not": (lambda: explain(data=hetero()), ModelError, "NodeModel failed"),
+    "heterogeneous without relations": (
         lambda: GFlowExplainer()(NodeModel(), {"a": torch.zeros(2, 3)}, {}, index=0),
         InstanceError,
-        "Heterogeneous",
+        "no relation",
     ),
     "data of another kind": (lambda: explain(data=7), InstanceError, "got int"),
     "model of another kind": (lambda: explain(model="gcn"), ModelError, "Module"),
@@ -614,7 +616,7 @@ WRONG = {
     "fractional class": (lambda: explain(target=[0.5]), InstanceError, "whole numbers"),
     "targets of wrong number": (lambda: explain(target=[1, 0, 1]), InstanceError, "3 rows"),
     "several classes each": (lambda: explain(target=torch.ones(1, 3)), InstanceError, "3 columns"),
-    "edge level": (lambda: explain(config={**NODE, "task_level": "edge"}), ConfigError, "edges"),
+    "links that nobody names": (lambda: explain(config={**NODE, "task_level": "edge"}), InstanceError, "edge_label"),
     "unknown mode": (lambda: explain(config={**NODE, "mode": "ranking"}), ConfigError, "ranking"),
     "wrong mode": (lambda: explain(config={**NODE, "mode": "binary_classification"}), ModelError, "one column"),
     "wrong return type": (lambda: explain(config={**NODE, "return_type": "probs"}), ModelError, "no probs"),

@@ -16,7 +16,7 @@ ENGINE = {
     "gflowexplainer.graphs.subgraphs": "batches of node sets",
     "gflowexplainer.model.predictor": "the explained model on many subgraphs at once",
     "gflowexplainer.model.target": "what is to be preserved",
-    "gflowexplainer.model.task": "tasks of a model and graphs",
+    "gflowexplainer.model.requests": "from what a user asks for to a task",
     "gflowexplainer.model.task_inputs": "the inputs of a task",
     "gflowexplainer.ops.hashed_random": "random numbers by name",
     "gflowexplainer.ops.segments": "operations on flat tensors",

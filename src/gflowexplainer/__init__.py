@@ -9,13 +9,15 @@ if TYPE_CHECKING:
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.explanation.explanation import SubgraphExplanation
     from gflowexplainer.explanation.explanation_list import ExplanationList
+    from gflowexplainer.explanation.typed_explanation import TypedExplanation
 
-__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "__version__"]
+__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "TypedExplanation", "__version__"]
 
 _HOMES = {
     "ExplanationList": "gflowexplainer.explanation.explanation_list",
     "GFlowExplainer": "gflowexplainer.explainer",
     "SubgraphExplanation": "gflowexplainer.explanation.explanation",
+    "TypedExplanation": "gflowexplainer.explanation.typed_explanation",
 }
 
 

@@ -9,26 +9,29 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
-from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
+from torch_geometric.explain.config import ExplanationType, MaskType
 from tqdm.auto import tqdm
 
-from gflowexplainer.choices import Weighting
+from gflowexplainer.choices import Measure, Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.explanation.joint import JointExplanation
+from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import input_graph, without_batch
+from gflowexplainer.graphs.links import DETOUR
+from gflowexplainer.graphs.typed import EdgeType
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.hops import check_hops
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import GraphTask, NodeTask, check_one, task_of
+from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.model.typed import TypedPredictor
 from gflowexplainer.rewards.evidence_report import EvidenceReport
 from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
@@ -42,6 +45,8 @@ from gflowexplainer.training.folder import writing
 from gflowexplainer.training.trainer import Callback, Trainer, learning
 
 KIND = "explainer"
+TYPES = ("node_type", "edge_type", "remove_link")
+"""Arguments about types and links; files of earlier versions do not have them."""
 OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_budget")
 """Arguments that are no settings, and stored with them."""
 ALONE: dict[str, Any] = {
@@ -86,6 +91,11 @@ class GFlowExplainer(ExplainerAlgorithm):
         certificate_limit: Connected subgraphs up to which the exact distance is computed when it is asked for.
         memory_budget: Bytes that one batch of work may take, roughly; by default 1 GiB on a CPU, and a quarter of the
             free memory on a GPU. Larger work is done in several batches, which changes nothing but the time it takes.
+        node_type: Of a heterogeneous graph, the type of the nodes that the model predicts at. It is found out if not
+            given, where the number of rows that the model returns tells it.
+        edge_type: Of a heterogeneous graph, the relation whose links the model predicts.
+        remove_link: Whether an explained link that is in the graph is left out of it, in both directions. A model that
+            only reads it off has nothing to explain.
         **settings: Any field of :class:`~gflowexplainer.settings.Settings`, such as ``max_nodes`` or ``seed``.
     """
 
@@ -98,6 +108,9 @@ class GFlowExplainer(ExplainerAlgorithm):
         num_hops: int | None = None,
         certificate_limit: int = 20_000,
         memory_budget: int | None = None,
+        node_type: str | None = None,
+        edge_type: EdgeType | None = None,
+        remove_link: bool = True,
         **settings: Any,
     ) -> None:
         super().__init__()
@@ -116,6 +129,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.num_hops = num_hops
         self.certificate_limit = certificate_limit
         self.memory_budget = memory_budget
+        self.node_type, self.remove_link = node_type, remove_link
+        self.edge_type: EdgeType | None = None if edge_type is None else tuple(edge_type)  # type: ignore[assignment]
         self._preset, self._changes = preset, dict(settings)
         self._fitted: FittedState | None = None
         self._kept = KeptForModel()
@@ -128,10 +143,6 @@ class GFlowExplainer(ExplainerAlgorithm):
     def supports(self) -> bool:
         """Says whether the connected settings can be explained; the reason why not is logged, as PyG does."""
         name = self.__class__.__name__
-        level = self.model_config.task_level
-        if level not in (ModelTaskLevel.node, ModelTaskLevel.graph):
-            logging.error(f"'{name}' only supports node-level and graph-level explanations (got '{level.value}')")
-            return False
         for kind in ("node_mask_type", "edge_mask_type"):
             mask = getattr(self.explainer_config, kind)
             if mask not in (None, MaskType.object):
@@ -142,53 +153,54 @@ class GFlowExplainer(ExplainerAlgorithm):
     def forward(
         self,
         model: nn.Module,
-        x: Tensor,
-        edge_index: Tensor,
+        x: Tensor | Mapping[str, Tensor],
+        edge_index: Tensor | Mapping[EdgeType, Tensor],
         *,
         target: Tensor | None = None,
         index: int | Tensor | None = None,
         **kwargs: Any,
-    ) -> SubgraphExplanation | JointExplanation:
+    ) -> SubgraphExplanation | TypedExplanation | JointExplanation:
         """Explains one prediction, or several by one pair of masks; called by PyG's ``Explainer``.
 
         Args:
             model: The model.
-            x: Node features, shape ``[N, F]``.
-            edge_index: Edges, shape ``[2, E]``.
+            x: Node features, shape ``[N, F]``; of a heterogeneous graph, by node type.
+            edge_index: Edges, shape ``[2, E]``; of a heterogeneous graph, by relation.
             target: Classes or values, one a row of the model's output. Only heeded where they are asked for
                 (``explanation_type="phenomenon"``); otherwise the model's own prediction is explained.
             index: The node to explain, or several: a list, a tensor or a mask. At graph level positions of graphs, all
-                of them if not given, where ``batch`` in ``kwargs`` says that there are several.
+                of them if not given, where ``batch`` in ``kwargs`` says that there are several. For links the one
+                column of ``edge_label_index``, needed where it has several. Of a heterogeneous graph, one node.
             **kwargs: Further arguments of the model.
         """
         connected = hasattr(self, "_explainer_config")
         config = self._config(None, None, index)
         if connected and self.explainer_config.explanation_type == ExplanationType.model:
             target = None
-        graph = input_graph(x, edge_index, kwargs, model)
-        task: NodeTask | GraphTask
+        links = kwargs.pop("edge_label_index", None)
         predictor = self._predictor(model, config)
-        if predictor.level == "node":
-            if index is None:
-                check_one(index, "node")
-            task = NodeTask(predictor, graph, index, target, limit=self.settings.max_graph_nodes, kept=self._kept)
-        else:
-            task = GraphTask(predictor, without_batch(graph), index, target, kept=self._kept)
+        request = self._request(
+            predictor, (x, edge_index), index=index, target=target, edge_label_index=links, arguments=kwargs
+        )
+        task = task_of_call(predictor, x, edge_index, request, self._kept)
         found = self._explain(task, config, progress=False)
         explanation = found[0] if len(found) == 1 else JointExplanation.of(found)
         if connected:
-            for name in ("node_mask", "edge_mask"):
-                if getattr(self.explainer_config, f"{name}_type") is None:
-                    del explanation[name]
+            explanation.drop(
+                name for name in ("node_mask", "edge_mask") if getattr(self.explainer_config, f"{name}_type") is None
+            )
         return explanation
 
     def fit(
         self,
         model: nn.Module,
-        data: Data | Iterable[Data],
+        data: Data | HeteroData | Iterable[Data] | Iterable[HeteroData],
         index: Any = None,
         *,
         target: Any = None,
+        node_type: str | None = None,
+        edge_label_index: Any = None,
+        edge_type: EdgeType | None = None,
         folder: str | Path | None = None,
         overwrite: bool = False,
         progress: bool = True,
@@ -205,9 +217,12 @@ class GFlowExplainer(ExplainerAlgorithm):
         Args:
             model: The model.
             data: One graph, or for graph tasks a list, a ``Batch`` or a dataset of graphs.
-            index: Nodes, or positions of graphs, to train on; all if not given.
+            index: Nodes, or positions of graphs or links, to train on; all if not given.
             target: Classes or values to hold instead of the model's own predictions: one for each node of the graph
-                (each graph), or one for each entry of ``index``.
+                (each graph, each link), or one for each entry of ``index``.
+            node_type: Of a heterogeneous graph, the type of the nodes; ``index`` then names nodes of that type.
+            edge_label_index: Links to explain, ids of both ends, shape ``[2, L]``; the model is called with it by name.
+            edge_type: Of a heterogeneous graph, the relation of the links: (source type, relation, target type).
             folder: Where checkpoint, curves and in the end the explainer are stored. A training that was interrupted
                 is taken up again by the same call, and comes to the same weights. A folder that holds a training of
                 another model, other data (any tensor that the model is given), another index or other settings is
@@ -223,12 +238,25 @@ class GFlowExplainer(ExplainerAlgorithm):
             fabric: A Fabric that was launched: its processes, which all make this call, train together.
             **kwargs: Further arguments of the model.
         """
-        config, task = self._task(model, data, index, target, model_config, graph_index, kwargs)
+        config, task = self._task(
+            model,
+            data,
+            model_config,
+            index=index,
+            target=target,
+            node_type=node_type,
+            edge_label_index=edge_label_index,
+            edge_type=edge_type,
+            graph_index=graph_index,
+            arguments=kwargs,
+        )
         self.settings.check_task(task.predictor.level, shared=True)
         identity = None if folder is None else task.identity(self.settings.to_dict())
         with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
             trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric, identity=identity)
             trainer.run(folder, progress=progress, callback=callback)
+            if isinstance(task.predictor, TypedPredictor):
+                self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
             name = self._kept.fingerprint(model)
             self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
             if folder is not None and trainer.ranks.first:
@@ -238,10 +266,13 @@ class GFlowExplainer(ExplainerAlgorithm):
     def explain(
         self,
         model: nn.Module,
-        data: Data | Iterable[Data],
+        data: Data | HeteroData | Iterable[Data] | Iterable[HeteroData],
         index: Any = None,
         *,
         target: Any = None,
+        node_type: str | None = None,
+        edge_label_index: Any = None,
+        edge_type: EdgeType | None = None,
         progress: bool = True,
         model_config: ModelConfig | Mapping[str, Any] | None = None,
         graph_index: GraphIndex | None = None,
@@ -253,10 +284,22 @@ class GFlowExplainer(ExplainerAlgorithm):
         looked at. Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that each instance is
         trained on by itself.
         """
-        config, task = self._task(model, data, index, target, model_config, graph_index, kwargs)
+        config, task = self._task(
+            model,
+            data,
+            model_config,
+            index=index,
+            target=target,
+            node_type=node_type,
+            edge_label_index=edge_label_index,
+            edge_type=edge_type,
+            graph_index=graph_index,
+            arguments=kwargs,
+        )
         return self._explain(task, config, progress=progress)
 
-    def _explain(self, task: NodeTask | GraphTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
+    def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
+        self.settings.check_task(task.predictor.level)
         name, fitted = self._kept.fingerprint(task.model), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
@@ -313,7 +356,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             "kind": KIND,
             "preset": self._preset,
             "settings": self._changes,
-            **{name: getattr(self, name) for name in OPTIONS},
+            **{name: getattr(self, name) for name in (*OPTIONS, *TYPES)},
             "model": self._fitted.model,
             "config": self._fitted.config,
             "identity": self._fitted.identity,
@@ -332,7 +375,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{path}' holds no explainer (but {meta.get('kind') or 'a training'}).")
         try:
-            explainer = cls(preset=meta["preset"], **{name: meta[name] for name in OPTIONS}, **meta["settings"])
+            options = {name: meta[name] for name in OPTIONS} | {name: meta[name] for name in TYPES if name in meta}
+            explainer = cls(preset=meta["preset"], **options, **meta["settings"])
             config = config_to_dict(ModelConfig(**meta["config"]))
             explainer._fitted = FittedState(
                 SamplerState.from_sections(sections), meta["model"], config, meta["identity"]
@@ -342,32 +386,36 @@ class GFlowExplainer(ExplainerAlgorithm):
         return explainer
 
     def _task(
-        self,
-        model: nn.Module,
-        data: Any,
-        index: Any,
-        target: Any,
-        model_config: ModelConfig | Mapping[str, Any] | None,
-        graph_index: GraphIndex | None,
-        arguments: dict[str, Any],
-    ) -> tuple[ModelConfig, NodeTask | GraphTask]:
+        self, model: nn.Module, data: Any, model_config: ModelConfig | Mapping[str, Any] | None, **asked: Any
+    ) -> tuple[ModelConfig, AnyTask]:
         """Makes the task of what a user passes to :meth:`fit` and :meth:`explain`."""
-        config = self._config(model_config, data, index)
-        return config, task_of(
-            self._predictor(model, config),
-            data,
-            index,
-            target,
-            graph_index=graph_index,
+        links = asked["edge_label_index"] is not None
+        config = self._config(model_config, data, asked["index"], links=links, node_type=asked["node_type"])
+        predictor = self._predictor(model, config)
+        return config, task_of(predictor, data, self._request(predictor, data, **asked), self._kept)
+
+    def _request(
+        self, predictor: Predictor, data: Any, *, node_type: str | None = None, edge_type: Any = None, **asked: Any
+    ) -> Request:
+        """Puts together what is asked for, with what this explainer knows of types and bounds."""
+        node_type = self.node_type if node_type is None else node_type
+        if node_type is None:
+            node_type = node_type_of(predictor, data, asked["arguments"])
+        return Request(
+            **asked,
+            node_type=node_type,
+            edge_type=self.edge_type if edge_type is None else tuple(edge_type),
+            remove_link=self.remove_link,
             limit=self.settings.max_graph_nodes,
-            arguments=arguments,
-            kept=self._kept,
+            bound=self.settings.max_nodes,
+            detour=None if self.settings.measure == Measure.uniform else DETOUR,
         )
 
-    def _config(self, given: Any, data: Any, index: Any) -> ModelConfig:
+    def _config(self, given: Any, data: Any, index: Any, **hints: Any) -> ModelConfig:
         """Finds out what kind of model is explained; see :meth:`fit` for the order."""
         known = self._fitted and ModelConfig(**self._fitted.config)
-        return model_config_of(given, self.model_config if hasattr(self, "_model_config") else known, data, index)
+        known = self.model_config if hasattr(self, "_model_config") else known
+        return model_config_of(given, known, data, index, **hints)
 
     def _predictor(self, model: nn.Module, config: ModelConfig) -> Predictor:
         if not isinstance(model, nn.Module):

@@ -133,9 +133,9 @@ class FlowSampler:
         return self.network.policy.encode(self.instances, self.network_inputs.features, instance)
 
     def log_rewards(self, rollouts: Rollouts) -> Tensor:
-        """Returns the log-reward of every state that rollouts visited, shape ``[U]``; 0 for the empty subgraph."""
+        """Returns the log-reward of every state that rollouts visited, shape ``[U]``; 0 where one cannot end."""
         states = rollouts.states
-        ends = torch.nonzero(states.size > 0).flatten()
+        ends = torch.nonzero(states.complete).flatten()
         value = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
         return value.new_zeros(len(states)).index_copy_(0, ends, value)
 
@@ -164,7 +164,7 @@ class FlowSampler:
             taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop[at],
             inflow=None if inflow is None else inflow[at],
             log_reward=reward[at].to(stop.dtype),
-            can_stop=states.size[at] > 0,
+            can_stop=states.complete[at],
             measure=log_steps(rollouts, settings.measure, settings.parents),
             successor=rollouts.successor,
             rollout=rollouts.rollout,

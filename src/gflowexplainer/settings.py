@@ -155,7 +155,7 @@ class Settings:
         """Refuses combinations that make no sense for a task; those that never do are refused when they are set.
 
         Args:
-            level: ``"node"`` or ``"graph"``.
+            level: ``"node"``, ``"graph"`` or ``"edge"``.
             shared: Whether one network is fitted that explains other instances too.
         """
         if shared and self.node_identities:
@@ -163,6 +163,9 @@ class Settings:
                 "With node_identities=True the policy only knows the nodes it is trained on and explains no others. "
                 "Leave it out, or explain without fit."
             )
+        if level == "edge":
+            self._check_links()
+            return
         if level == "node" or self.start == StartRule.locator:
             return
         if self.reward == RewardType.regularized:
@@ -174,6 +177,15 @@ class Settings:
             raise ConfigError(
                 f"'{self.objective}' compares states that may stop, and where explanations may start anywhere the "
                 "first state may not. Use 'log_partition_variance' or 'flow_matching', or start='locator'."
+            )
+
+    def _check_links(self) -> None:
+        """Refuses what compares states that may stop: before both ends of a link are joined, none may."""
+        if self.objective in (Objective.detailed_balance, Objective.subtrajectory_balance) or self.replays:
+            what = f"replays={self.replays}" if self.replays else f"'{self.objective}'"
+            raise ConfigError(
+                f"{what} does not work for links, whose explanations may not stop before both ends are joined. "
+                "Use 'log_partition_variance', without replays."
             )
 
     def _check_measure(self) -> None:

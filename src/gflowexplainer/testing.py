@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, GINEConv, global_add_pool, global_mean_pool
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.nn import GCNConv, GINEConv, HeteroConv, SAGEConv, global_add_pool, global_mean_pool
 from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 
@@ -119,3 +119,77 @@ class EdgeFeatureModel(_Seeded):
         if batch is None:
             batch = x.new_zeros(x.size(0), dtype=torch.long)
         return self.readout(global_add_pool(self.conv(x, edge_index, edge_attr).relu(), batch))
+
+
+def typed_graph(num_papers: int = 12, num_authors: int = 8, num_venues: int = 4, seed: int = 0) -> HeteroData:
+    """Papers with authors and venues: three node types of different width, four relations, both directions of two."""
+    generator = torch.Generator().manual_seed(seed)
+    graph = HeteroData()
+    for node_type, count, width in (("paper", num_papers, 5), ("author", num_authors, 3), ("venue", num_venues, 20)):
+        graph[node_type].x = torch.randn(count, width, generator=generator)
+    papers = torch.arange(num_papers)
+    writer = torch.randint(0, num_authors, (2 * num_papers,), generator=generator)
+    writes = torch.unique(torch.stack([writer, papers.repeat(2)]), dim=1)
+    venue = torch.stack([papers, torch.randint(0, num_venues, (num_papers,), generator=generator)])
+    graph["author", "writes", "paper"].edge_index = writes
+    graph["paper", "rev_writes", "author"].edge_index = writes.flip(0)
+    graph["paper", "in", "venue"].edge_index = venue
+    graph["venue", "rev_in", "paper"].edge_index = venue.flip(0)
+    return graph
+
+
+class TypedNodeModel(_Seeded):
+    """Two layers of ``HeteroConv`` that classify the papers of :func:`typed_graph`."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+
+    def build(self) -> None:
+        """Makes the layers."""
+        graph = typed_graph()
+        self.into = nn.ModuleDict({t: nn.Linear(graph[t].num_features, 8) for t in graph.node_types})
+        self.layers = nn.ModuleList(
+            HeteroConv({key: SAGEConv((8, 8), 8) for key in graph.edge_types}) for _ in range(2)
+        )  # fmt: skip
+        self.out = nn.Linear(8, 3)
+
+    def forward(self, x_dict: dict[str, Tensor], edge_index_dict: dict[tuple[str, str, str], Tensor]) -> Tensor:
+        """Returns raw scores ``[num_papers, 3]``."""
+        hidden = {key: self.into[key](x).relu() for key, x in x_dict.items()}
+        for layer in self.layers:
+            hidden = {key: x.relu() for key, x in layer(hidden, edge_index_dict).items()}
+        return 3 * self.out(hidden["paper"])
+
+
+class LinkModel(_Seeded):
+    """A two-layer GCN that scores links by the dot product of both ends."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+
+    def build(self) -> None:
+        """Makes the layers."""
+        self.first = GCNConv(3, 8)
+        self.second = GCNConv(8, 8)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_label_index: Tensor) -> Tensor:
+        """Returns raw scores ``[num_links]``."""
+        ends = self.second(self.first(x, edge_index).relu(), edge_index)[edge_label_index]
+        return 4 * (ends[0] * ends[1]).sum(dim=1)
+
+
+class TypedLinkModel(TypedNodeModel):
+    """The layers of :class:`TypedNodeModel`, which score links of authors and venues."""
+
+    def forward(  # type: ignore[override]
+        self,
+        x_dict: dict[str, Tensor],
+        edge_index_dict: dict[tuple[str, str, str], Tensor],
+        edge_label_index: Tensor,
+    ) -> Tensor:
+        """Returns raw scores ``[num_links]``."""
+        hidden = {key: self.into[key](x).relu() for key, x in x_dict.items()}
+        for layer in self.layers:
+            hidden = layer(hidden, edge_index_dict)
+        author, venue = hidden["author"][edge_label_index[0]], hidden["venue"][edge_label_index[1]]
+        return 4 * (author * venue).sum(dim=1)

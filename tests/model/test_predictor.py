@@ -364,7 +364,7 @@ def test_cause_of_a_failure_is_kept() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"level": "edges"}, "'level' must be one of 'node', 'graph' (got 'edges')."),
+        ({"level": "edges"}, "'level' must be one of 'node', 'graph', 'edge' (got 'edges')."),
         ({"mode": "regresion"}, "Did you mean 'regression'?"),
         ({"return_type": "logprobs"}, "Did you mean 'log_probs'?"),
         ({"memory_budget": 0}, "'memory_budget' must be a positive number of bytes (got 0)."),

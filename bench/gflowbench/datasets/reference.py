@@ -22,6 +22,7 @@ CHECKSUMS = {
     "sst2_text.npz": "a2050c82ce8ffd4d2cc21470bb9cb36940983679166d8a1b4b71244844c3d6d1",
     "tree_cycles.npz": "81460604b19747fa5560301a75e8ba7bfec8845150a71c3b3c2201dae56a5b7f",
     "tree_grid.npz": "f94c41c94d8208c1d0291c9604e2c43c8c68a6dabd8508274362a46d6fe7c683",
+    "user_item_attr.npz": "ac9486a2e5798a26deb6a7b8aead9d6c3af59bbc99748513b49c8c519f32cc70",
 }
 
 

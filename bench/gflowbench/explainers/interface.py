@@ -19,7 +19,7 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, edge_values, marginals
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import task_of
+from gflowexplainer.model.requests import Request, task_of
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_max
 
@@ -72,7 +72,7 @@ class Subject(TaskInputs):
         ids = torch.as_tensor(benchmark.index if index is None else index, device=device).reshape(-1)
         predictor = Predictor(model, level=benchmark.task, return_type=return_type, num_hops=num_hops)
         graphs = [graph.to(device) for graph in benchmark.graphs]
-        task = task_of(predictor, graphs[0] if benchmark.task == "node" else graphs, ids)
+        task = task_of(predictor, graphs[0] if benchmark.task == "node" else graphs, Request(ids))
         return cls(**vars(task.inputs()), name=benchmark.name, max_nodes=max_nodes)
 
     @property

@@ -17,11 +17,17 @@ from torch_geometric.explain import Explanation, ModelConfig
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.painting import draw
 from gflowexplainer.drawing.scene import Scene
-from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.explanation.certificate import Certificate
 from gflowexplainer.explanation.notebook import View, in_words
 from gflowexplainer.explanation.parts import Parts
-from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
+from gflowexplainer.explanation.ranked_subgraphs import (
+    NodeName,
+    RankedPath,
+    RankedSubgraph,
+    SubgraphDistribution,
+    named,
+)
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
 from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
@@ -34,25 +40,18 @@ if TYPE_CHECKING:
 KIND = "explanation"
 
 
-class SubgraphExplanation(Explanation):
-    """A PyG explanation that holds a distribution over connected subgraphs.
+class ExplainedDistribution:
+    """What explanations of graphs with one or several types have in common: a distribution over connected subgraphs."""
 
-    ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` are the probabilities that a node, or both ends of an edge, lie
-    in a subgraph that is sampled. Everything that PyG does with an explanation works: ``validate``, ``threshold``,
-    ``get_explanation_subgraph``, ``visualize_graph`` and the metrics.
-    """
-
-    @classmethod
-    def of(cls, distribution: SubgraphDistribution, **fields: Any) -> SubgraphExplanation:
-        """Makes an explanation; ``fields`` are masks and inputs, as PyG's ``Explanation`` takes them."""
-        explanation = cls(**fields)
-        explanation._store._mapping = Fields(explanation._store._mapping)
-        explanation._distribution = distribution
-        return explanation
+    @property
+    def _own(self) -> dict[str, Any]:
+        """What the explanation knows beside its fields."""
+        parts = vars(self)
+        return vars(parts["_store"] if "_store" in parts else parts["_global_store"])
 
     @property
     def _known(self) -> SubgraphDistribution:
-        distribution = self._store.__dict__.get("_distribution")
+        distribution = self._own.get("_distribution")
         if distribution is None:
             raise ConfigError("This explanation is empty. Explanations are made by GFlowExplainer.")
         return distribution
@@ -83,7 +82,12 @@ class SubgraphExplanation(Explanation):
     @property
     def verdict(self) -> str:
         """Says in a sentence whether the explanation :attr:`holds`; empty where that can no longer be measured."""
-        return self._known.parts.verdict() if self._known.find_parts is not None else ""
+        if self._known.find_parts is None:
+            return ""
+        try:
+            return self._known.parts.verdict()
+        except ModelError:  # the model has changed since
+            return ""
 
     def top(self, k: int = 5) -> list[RankedSubgraph]:
         """Returns the ``k`` best subgraphs, or as many as there are."""
@@ -93,8 +97,42 @@ class SubgraphExplanation(Explanation):
 
     @property
     def explained_node(self) -> int | None:
-        """The node whose prediction is explained; ``None`` at graph level."""
+        """The node whose prediction is explained; ``None`` at graph level and for links."""
         return self._known.node
+
+    @property
+    def name(self) -> str:
+        """What is explained, in words: ``"node 42"``, ``"paper 3"``, ``"link 0 - 4"`` or ``"graph"``."""
+        known = self._known
+        if known.link is not None:
+            return f"link {' - '.join(map(named, known.link))}"
+        if known.node is None:
+            return "graph"
+        return named(known.node if known.node_type is None else (known.node_type, known.node), "node ")
+
+    @property
+    def explained_link(self) -> tuple[NodeName, NodeName] | None:
+        """Both ends of the link whose prediction is explained; ``None`` if none is."""
+        return self._known.link
+
+    @property
+    def connected(self) -> bool:
+        """Whether subgraphs are connected. Only those of a link are not, where no way joins its ends within the bound;
+        then each is connected but for the link itself.
+        """
+        return self._known.connected
+
+    def paths(self, k: int = 5) -> list[RankedPath]:
+        """Returns the ``k`` best paths between both ends of an explained link, or as many as there are.
+
+        A path that lies in sampled subgraphs has their probability. If these are too few, paths along probable edges
+        follow, with probability 0: nobody has sampled them.
+        """
+        if self._known.link is None:
+            raise ConfigError("Paths join the ends of a link, and this is no explanation of one.")
+        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+            raise ConfigError(f"'k' must be a whole number of at least 1 (got {k!r}).")
+        return list(self._known.find_paths(k))[:k]
 
     @property
     def effective_sample_size(self) -> float:
@@ -132,8 +170,8 @@ class SubgraphExplanation(Explanation):
 
         ``None`` where the explanation does not hold the model's output or does not know how to read it.
         """
-        config = self._store.__dict__.get("_model_config")
-        if "prediction" not in self or config is None:
+        config = self._own.get("_model_config")
+        if "prediction" not in self._fields() or config is None:
             return None
         row = self._row("prediction")
         row = row.reshape(1, -1).detach().double()
@@ -142,7 +180,7 @@ class SubgraphExplanation(Explanation):
     @property
     def explained_class(self) -> int | None:
         """The class whose probability the subgraphs hold; ``None`` for regression or where it is not known."""
-        if "target" not in self:
+        if "target" not in self._fields():
             return None
         row = self._row("target")
         return None if row.is_floating_point() else int(row)
@@ -177,9 +215,37 @@ class SubgraphExplanation(Explanation):
     def _row(self, name: str) -> Tensor:
         """Picks the row of the explained node or graph."""
         value, node = self._fields()[name], self._known.node
+        if self._known.link is not None and isinstance(self._fields().get("index"), Tensor):
+            node = int(self._fields()["index"])
         if isinstance(value, SparseRows):
             return value.row(0 if node is None else node)
         return value[0 if value.size(0) == 1 or node is None else node]
+
+    def _fields(self) -> dict[str, Any]:
+        """Returns the fields of the whole explanation."""
+        raise NotImplementedError
+
+
+class SubgraphExplanation(ExplainedDistribution, Explanation):
+    """A PyG explanation that holds a distribution over connected subgraphs.
+
+    ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` are the probabilities that a node, or both ends of an edge, lie
+    in a subgraph that is sampled. Everything that PyG does with an explanation works: ``validate``, ``threshold``,
+    ``get_explanation_subgraph``, ``visualize_graph`` and the metrics.
+    """
+
+    @classmethod
+    def of(cls, distribution: SubgraphDistribution, **fields: Any) -> SubgraphExplanation:
+        """Makes an explanation; ``fields`` are masks and inputs, as PyG's ``Explanation`` takes them."""
+        explanation = cls(**fields)
+        explanation._store._mapping = Fields(explanation._store._mapping)
+        explanation._distribution = distribution
+        return explanation
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Removes masks that nobody asked for."""
+        for name in names:
+            del self[name]
 
     def _fields(self) -> dict[str, Any]:
         """Returns all fields without writing out those that are known at a few rows."""
@@ -337,11 +403,6 @@ class SubgraphExplanation(Explanation):
                 in :class:`~gflowexplainer.report.Case`.
         """
         return View([Case(self.name, self, **words)], in_words(self))
-
-    @property
-    def name(self) -> str:
-        """What is explained, in words: ``"node 42"``, or ``"graph"``."""
-        return "graph" if self._known.node is None else f"node {self._known.node}"
 
     def __repr__(self) -> str:
         if self._store.__dict__.get("_distribution") is None:

@@ -105,6 +105,9 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         """Shows the first explanations in a notebook."""
         if len(self) == 0:
             return f"<pre>{escape(repr(self))}</pre>"
+        if not hasattr(type(self[0]), "show"):  # graphs of several types are not drawn
+            tables = (self[number] for number in range(min(len(self), MOST_LINES)))
+            return "".join(f"<p>{escape(entry.name)}</p>{entry._repr_html_()}" for entry in tables)
         return self.show()._repr_html_()
 
     @property
@@ -139,13 +142,14 @@ class ExplanationList(Sequence[SubgraphExplanation]):
 
 def _unique(explanation: SubgraphExplanation, number: int) -> str:
     """Returns a name of its own for an explanation of a list."""
-    return f"graph {number}" if explanation.explained_node is None else f"{number}: {explanation.name}"
+    return f"graph {number}" if explanation.name == "graph" else f"{number}: {explanation.name}"
 
 
 def _row(explanation: SubgraphExplanation) -> dict[str, Any]:
     first = explanation.subgraphs[0]
     return {
         "node": explanation.explained_node,
+        **({} if explanation.explained_link is None else {"link": explanation.explained_link}),
         "class": explanation.explained_class,
         "nodes": first.nodes,
         "size": len(first),

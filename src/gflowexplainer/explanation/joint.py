@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -37,6 +38,11 @@ class JointExplanation(Explanation):
         if found is None:
             raise ConfigError("This explanation is empty. Joint explanations are made by GFlowExplainer.")
         return found
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Removes masks that nobody asked for."""
+        for name in names:
+            del self[name]
 
     def best(self) -> JointExplanation:
         """Returns the first subgraphs of all of them as hard masks."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.embedding import frame
-from gflowexplainer.explanation.ranked_subgraphs import shown
+from gflowexplainer.explanation.ranked_subgraphs import named, shown
 from gflowexplainer.storage.files import write_text
 
 _MOST_NODES = 12
@@ -74,6 +74,6 @@ def _certificate(explanation: Any) -> str:
     return "asked for by .certificate"
 
 
-def _nodes(nodes: Sequence[int]) -> str:
-    listed = ", ".join(map(str, nodes[:_MOST_NODES]))
+def _nodes(nodes: Sequence[Any]) -> str:
+    listed = ", ".join(map(named, nodes[:_MOST_NODES]))
     return f"{len(nodes)} node{'' if len(nodes) == 1 else 's'} {listed}{', ...' if len(nodes) > _MOST_NODES else ''}"

@@ -8,6 +8,8 @@ from typing import Any, overload
 
 Prediction = tuple[float, ...]
 """Class probabilities, or values for regression."""
+NodeName = int | tuple[str, int]
+"""A node by its id or, in a heterogeneous graph, by its type and its id among those of that type."""
 
 
 @dataclass(frozen=True)
@@ -15,12 +17,12 @@ class Part:
     """One connected part.
 
     Attributes:
-        nodes: Its nodes by their ids in the user's graph.
+        nodes: Its nodes by their ids in the user's graph, in a heterogeneous one ``(type, id)``.
         prediction_only: What the model predicts with only it.
         prediction_without: What the model predicts with all but it.
     """
 
-    nodes: tuple[int, ...]
+    nodes: tuple[Any, ...]
     prediction_only: Prediction
     prediction_without: Prediction
 
@@ -66,7 +68,7 @@ class Parts(Sequence[Part]):
         return iter(self.parts)
 
     @property
-    def nodes(self) -> tuple[int, ...]:
+    def nodes(self) -> tuple[Any, ...]:
         """The nodes of all parts."""
         return tuple(node for part in self.parts for node in part.nodes)
 
@@ -87,6 +89,11 @@ class Parts(Sequence[Part]):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Parts:
         """Reads what :meth:`to_dict` gave."""
-        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        parts = (Part(**{name: tuple(v) for name, v in part.items()}) for part in plain.pop("parts"))
+        plain: dict[str, Any] = {name: frozen(v) for name, v in values.items() if name != "parts"}
+        parts = (Part(**{name: frozen(v) for name, v in part.items()}) for part in values["parts"])
         return cls(tuple(parts), **plain)
+
+
+def frozen(value: Any) -> Any:
+    """Turns lists, as JSON has them, into tuples, also inside one another."""
+    return tuple(frozen(entry) for entry in value) if isinstance(value, list | tuple) else value

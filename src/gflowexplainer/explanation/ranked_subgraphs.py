@@ -9,7 +9,10 @@ from typing import Any
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-from gflowexplainer.explanation.parts import Parts, Prediction
+from gflowexplainer.explanation.parts import NodeName, Parts, Prediction, frozen
+
+EdgeName = int | tuple[tuple[str, str, str], int]
+"""An edge by its id or, in a heterogeneous graph, by its relation and its id among those of that relation."""
 
 
 class SubgraphPredictions:
@@ -46,14 +49,15 @@ class RankedSubgraph:
     """One connected subgraph of an explanation.
 
     Attributes:
-        nodes: Its nodes by their ids in the user's graph; the explained one first, then the most probable first.
+        nodes: Its nodes by their ids in the user's graph, in a heterogeneous one ``(type, id)``; the explained one, or
+            both ends of a link, first, then the most probable first.
         probability: Its probability within the explanation.
         reward: How well it preserves the prediction: the bare reward, without exponent.
         predictions: What the model predicts with and without it and others, computed when it is looked at.
         row: Its place there.
     """
 
-    nodes: tuple[int, ...]
+    nodes: tuple[Any, ...]
     probability: float
     reward: float
     predictions: SubgraphPredictions = field(repr=False, compare=False)
@@ -61,7 +65,7 @@ class RankedSubgraph:
 
     @classmethod
     def of(
-        cls, nodes: Sequence[int], probability: float, reward: float, only: Prediction, without: Prediction
+        cls, nodes: Sequence[NodeName], probability: float, reward: float, only: Prediction, without: Prediction
     ) -> RankedSubgraph:
         """Makes one whose predictions, with ``only`` it and ``without`` it, are known."""
         return cls(tuple(nodes), probability, reward, SubgraphPredictions.known([tuple(only)], [tuple(without)]))
@@ -110,6 +114,37 @@ class RankedSubgraph:
 
 
 @dataclass(frozen=True)
+class RankedPath:
+    """One path between both ends of an explained link.
+
+    Attributes:
+        nodes: Its nodes from the first end to the second.
+        edges: The edge of each step; one that runs along the path where there is one, else one against it.
+        probability: Probability that a subgraph of the explanation holds it.
+    """
+
+    nodes: tuple[Any, ...]
+    edges: tuple[Any, ...]
+    probability: float
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values that JSON can hold."""
+        return {"nodes": self.nodes, "edges": self.edges, "probability": self.probability}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RankedPath:
+        """Reads what :meth:`to_dict` gave."""
+        return cls(frozen(values["nodes"]), frozen(values["edges"]), values["probability"])
+
+
+STORED_PATHS = 100
+"""Paths of a link that are stored with an explanation."""
+
+
+@dataclass(frozen=True)
 class SubgraphDistribution:
     """What an explanation knows beside its masks.
 
@@ -122,6 +157,10 @@ class SubgraphDistribution:
         certificate: The certificate, perhaps still to be computed.
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
+        node_type: In a heterogeneous graph, the type of the explained node; ``None`` otherwise.
+        link: Both ends of the explained link; ``None`` if none is explained.
+        connected: Whether subgraphs are connected; see :attr:`SubgraphExplanation.connected`.
+        find_paths: Lists the best paths between both ends of the link, up to a number of them.
         find_parts: Finds the parts; called once, when they are wanted.
         doubt: Says what else speaks against the explanation; called once, when it is wanted.
     """
@@ -134,6 +173,10 @@ class SubgraphDistribution:
     certificate: PendingCertificate
     left_out: int = 0
     prediction_kept: Prediction | None = None
+    node_type: str | None = None
+    link: tuple[NodeName, NodeName] | None = None
+    connected: bool = True
+    find_paths: Callable[[int], Sequence[RankedPath]] = field(default=lambda _: (), repr=False)
     find_parts: Callable[[], Parts] | None = field(default=None, repr=False)
     doubt: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
 
@@ -161,6 +204,11 @@ class SubgraphDistribution:
         """Returns plain values that JSON can hold; of a certificate that was not computed, that it was not."""
         names = ("node", "weighting", "num_samples", "effective_sample_size", "left_out", "prediction_kept")
         plain = {name: getattr(self, name) for name in names}
+        if self.node_type is not None:
+            plain["node_type"] = self.node_type
+        if self.link is not None:
+            paths = [path.to_dict() for path in self.find_paths(STORED_PATHS)]
+            plain |= {"link": self.link, "connected": self.connected, "paths": paths}
         known = self.certificate.known.to_dict()
         parts = None if self.find_parts is None else self.parts.to_dict()
         doubts = [said for said in self.warnings if said != self.bound_note()]
@@ -170,27 +218,37 @@ class SubgraphDistribution:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
-        rest: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        entries, parts = rest.pop("subgraphs"), rest.pop("parts", None)
+        lazy = ("subgraphs", "paths", "parts", "doubts")
+        rest: dict[str, Any] = {name: frozen(v) for name, v in values.items() if name not in lazy}
+        entries, parts = values["subgraphs"], values.get("parts")
+        paths = [RankedPath.from_dict(entry) for entry in values.get("paths", ())]
         found = None if parts is None else Parts.from_dict(parts)
         predictions = SubgraphPredictions.known(
             [tuple(entry["prediction_only"]) for entry in entries],
             [tuple(entry["prediction_without"]) for entry in entries],
         )
         subgraphs = [
-            RankedSubgraph(tuple(entry["nodes"]), entry["probability"], entry["reward"], predictions, row)
+            RankedSubgraph(frozen(entry["nodes"]), entry["probability"], entry["reward"], predictions, row)
             for row, entry in enumerate(entries)
         ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        doubts = tuple(rest.pop("doubts", ()))
+        doubts = tuple(values.get("doubts", ()))
         find = None if found is None else lambda: found
-        return cls(lambda: subgraphs, certificate=certificate, find_parts=find, doubt=lambda: doubts, **rest)
+        return cls(
+            lambda: subgraphs,
+            certificate=certificate,
+            find_paths=lambda _: paths,
+            find_parts=find,
+            doubt=lambda: doubts,
+            **rest,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         doubts = tuple(said for said in self.warnings if said != self.bound_note())
-        lazy = ("rank", "subgraphs", "find_parts", "parts", "doubt", "warnings")
+        paths = tuple(self.find_paths(STORED_PATHS)) if self.link is not None else ()
+        lazy = ("rank", "subgraphs", "find_paths", "find_parts", "parts", "doubt", "warnings")
         plain = {name: value for name, value in vars(self).items() if name not in lazy}
-        return _arrived, (self.subgraphs, vars(self).get("parts"), doubts, plain)
+        return _arrived, (self.subgraphs, paths, vars(self).get("parts"), doubts, plain)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -215,8 +273,19 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
+def named(node: NodeName, before: str = "") -> str:
+    """Writes a node as a person does: ``"3"``, with a word ``before`` it, or ``"paper 3"`` where it has a type."""
+    return f"{before}{node}" if isinstance(node, int) else f"{node[0]} {node[1]}"
+
+
 def _arrived(
-    subgraphs: tuple[RankedSubgraph, ...], parts: Parts | None, doubts: tuple[str, ...], rest: dict[str, Any]
+    subgraphs: tuple[RankedSubgraph, ...],
+    paths: tuple[RankedPath, ...],
+    parts: Parts | None,
+    doubts: tuple[str, ...],
+    rest: dict[str, Any],
 ) -> SubgraphDistribution:
     find = None if parts is None else lambda: parts
-    return SubgraphDistribution(lambda: subgraphs, find_parts=find, doubt=lambda: doubts, **rest)
+    return SubgraphDistribution(
+        lambda: subgraphs, find_paths=lambda _: paths, find_parts=find, doubt=lambda: doubts, **rest
+    )

@@ -46,8 +46,8 @@ class Enumeration:
         return torch.bincount(self.root, minlength=self.num_roots)
 
     def normalize(self, log_weight: Tensor) -> Tensor:
-        """Turns log-weights ``[S]`` into log-probabilities within each instance; an empty state gets none."""
-        log_weight = torch.where(self.states.size == 0, -torch.inf, log_weight)
+        """Turns log-weights ``[S]`` into log-probabilities within each instance; what is no explanation gets none."""
+        log_weight = torch.where(self.states.complete, log_weight, -torch.inf)
         return log_weight - segment_logsumexp(log_weight, self.root, self.num_roots)[self.root]
 
 

@@ -16,12 +16,14 @@ def node_features(instances: Instances, embedding: Tensor | None, max_hops: int)
 
     Returns:
         Features of shape ``[n, D]``: ``x``, log-degree, distance to the explained node as an indicator for each
-        distance (all 0 at graph level), and embeddings.
+        distance (all 0 at graph level), the same of the distance to the other end of a link, and embeddings.
     """
     x = instances.x.float()
     hops = instances.hops_to_center(max_hops + 1)
     steps = torch.arange(max_hops + 1, device=x.device)
     parts = [x, torch.log1p(instances.degree)[:, None].float(), (hops[:, None] == steps).float()]
+    if instances.other_end is not None:
+        parts.append((instances.hops_to_other_end[:, None] == steps).float())
     if embedding is not None:
         parts.append(embedding.float())
     return torch.cat(parts, dim=1)

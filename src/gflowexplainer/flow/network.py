@@ -100,7 +100,7 @@ class FlowNetwork(nn.Module):
 
     def starts(self, inputs: NetworkInputs, instance: Tensor) -> Tensor | None:
         """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
-        if inputs.instances.level == "node":
+        if inputs.instances.level != "graph":
             return inputs.instances.center[instance]
         if self.locator is None or inputs.embedding is None:
             return None
@@ -178,7 +178,7 @@ def _build_policy(settings: Settings, in_features: int, num_nodes: int, max_node
 
 
 def _build_locator(settings: Settings, inputs: NetworkInputs) -> Locator | None:
-    if inputs.instances.level == "node" or settings.start != StartRule.locator:
+    if inputs.instances.level != "graph" or settings.start != StartRule.locator:
         return None
     if inputs.embedding is None:
         raise ConfigError("A locator needs the explained model's embeddings. Pass 'embedding'.")

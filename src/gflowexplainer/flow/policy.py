@@ -79,8 +79,8 @@ class Policy(nn.Module, ABC):
         """
 
     def _bounded(self, stop: Tensor, states: States) -> Tensor:
-        """Puts the size bound on stop flows ``[B]``; nothing is no explanation, so an empty state never stops."""
-        stop = torch.where(states.size == 0, -torch.inf, stop)
+        """Puts the size bound on stop flows ``[B]``; a state that is no explanation, as an empty one, never stops."""
+        stop = torch.where(states.complete, stop, -torch.inf)
         return stop + size_penalty(states.size, states.can_grow, self.min_nodes)
 
 

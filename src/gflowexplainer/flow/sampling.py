@@ -188,7 +188,7 @@ def follow_policy(policy: Policy, encoding: object, *, temperature: float = 1.0,
         entry = _draw(states, at, draw[:, 0], flows[0].double() / temperature, flows[1].double() / temperature)
         if epsilon > 0:
             # A number below epsilon is, divided by it, again one in (0, 1).
-            anything = _draw_uniformly(states, at, (draw[:, 1] / epsilon).clamp(max=1), states.size > 0)
+            anything = _draw_uniformly(states, at, (draw[:, 1] / epsilon).clamp(max=1), states.complete)
             entry = torch.where(draw[:, 1] < epsilon, anything, entry)
         return Action(entry, flows)
 

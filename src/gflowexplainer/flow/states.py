@@ -11,7 +11,7 @@ from torch import Tensor
 from gflowexplainer.choices import ParentRule
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
-from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.instances import FAR, Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_neighbors
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids, segment_sum
 from gflowexplainer.ops.sorting import unique_groups
@@ -22,7 +22,8 @@ class States:
     """``B`` connected subgraphs of at most ``K`` nodes, with ``F`` frontier entries in total.
 
     A *rooted* state begins with one start node that always stays. A state without root begins empty, and
-    every node of the instance is in its frontier.
+    every node of the instance is in its frontier. Where a link is explained, states begin at its first end and hold
+    only nodes that leave room for joining the second (:mod:`~gflowexplainer.graphs.links`).
 
     Attributes:
         instances: The instances that the states lie in.
@@ -91,27 +92,10 @@ class States:
         Their frontier is found from scratch. Cut vertices need an order of insertion and are not filled in,
         so these states know their actions but not their parents by the rule ``"dag"``.
         """
-        batch, width = subgraphs.members.shape
-        size = subgraphs.size
-        filled = subgraphs.filled & (size < width)[:, None]
-        entry, neighbor = instances.neighbors_of(subgraphs.members[filled])
-        state = segment_ids(filled.sum(dim=1))[entry]
-        outside = ~(subgraphs.members[state] == neighbor[:, None]).any(dim=1)
-        state, neighbor = state[outside], neighbor[outside]
-        links = torch.ones_like(neighbor)
-        nothing = torch.nonzero(size == 0).flatten()
-        counts = instances.node_counts[subgraphs.instance[nothing]]
-        owner, anywhere = ranges(instances.ptr[subgraphs.instance[nothing]], counts)
-        ptr, frontier, links = _merge_frontier(
-            instances.num_nodes,
-            batch,
-            torch.cat([state, nothing[owner]]),
-            torch.cat([neighbor, anywhere]),
-            torch.cat([links, torch.zeros_like(anywhere)]),
-        )
+        ptr, frontier, links = _frontier_of(instances, subgraphs)
         adjacent = inner_neighbors(instances, subgraphs)
         return cls(
-            instances, subgraphs, size, rooted, adjacent.sum(dim=2), None, None, ptr, frontier, links
+            instances, subgraphs, subgraphs.size, rooted, adjacent.sum(dim=2), None, None, ptr, frontier, links
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -151,6 +135,15 @@ class States:
         """Whether any node can be added, shape ``[B]``."""
         return self.frontier_counts > 0
 
+    @cached_property
+    def complete(self) -> Tensor:
+        """Whether a state is an explanation, so that growth may stop, shape ``[B]``: it is not empty and, where a link
+        is explained, holds both ends.
+        """
+        if self.instances.other_end is None:
+            return self.size > 0
+        return (self.members == self.instances.other_end[self.instance][:, None]).any(dim=1)
+
     def step(self, chosen: Tensor) -> States:
         """Adds frontier nodes to the states that they belong to.
 
@@ -177,6 +170,14 @@ class States:
         inner_degree = self.inner_degree[parent] + connection
         inner_degree[state, size] = connection.sum(dim=1)
 
+        subgraphs = Subgraphs(self.instance[parent], members)
+        grown = replace(
+            self, subgraphs=subgraphs, size=size + 1, inner_degree=inner_degree, cut=cut, is_cut=is_cut
+        )  # fmt: skip
+        if self.instances.other_end is not None:
+            # What did not lead to the other end in time is free again once both are joined: look at all neighbours.
+            ptr, frontier, links = _frontier_of(self.instances, subgraphs)
+            return replace(grown, frontier_ptr=ptr, frontier=frontier, links=links)
         # At the size bound nothing can be added any more, and the frontier of an empty state was everything.
         grows = size + 1 < width
         kept = torch.nonzero(grows & (size > 0)).flatten()
@@ -192,17 +193,7 @@ class States:
             torch.cat([self.links[entry], torch.ones_like(fresh)]),
             runs=True,
         )
-        return replace(
-            self,
-            subgraphs=Subgraphs(self.instance[parent], members),
-            size=size + 1,
-            inner_degree=inner_degree,
-            cut=cut,
-            is_cut=is_cut,
-            frontier_ptr=ptr,
-            frontier=frontier,
-            links=links,
-        )
+        return replace(grown, frontier_ptr=ptr, frontier=frontier, links=links)
 
     def children(self) -> States:
         """Grows every state by each of its frontier nodes: one state for each entry of ``frontier``, in that order."""
@@ -275,6 +266,49 @@ class States:
 def _cat(parts: list[Tensor | None]) -> Tensor | None:
     known = [part for part in parts if part is not None]
     return torch.cat(known) if len(known) == len(parts) else None
+
+
+def _frontier_of(instances: Instances, subgraphs: Subgraphs) -> tuple[Tensor, Tensor, Tensor]:
+    """Finds the frontiers of node sets from scratch: where each begins, its nodes, and their links into the set."""
+    batch, width = subgraphs.members.shape
+    size = subgraphs.size
+    filled = subgraphs.filled & (size < width)[:, None]
+    entry, neighbor = instances.neighbors_of(subgraphs.members[filled])
+    state = segment_ids(filled.sum(dim=1))[entry]
+    outside = ~(subgraphs.members[state] == neighbor[:, None]).any(dim=1)
+    state, neighbor = state[outside], neighbor[outside]
+    links = torch.ones_like(neighbor)
+    nothing = torch.nonzero(size == 0).flatten()
+    counts = instances.node_counts[subgraphs.instance[nothing]]
+    owner, anywhere = ranges(instances.ptr[subgraphs.instance[nothing]], counts)
+    ptr, frontier, links = _merge_frontier(
+        instances.num_nodes,
+        batch,
+        torch.cat([state, nothing[owner]]),
+        torch.cat([neighbor, anywhere]),
+        torch.cat([links, torch.zeros_like(anywhere)]),
+    )
+    if instances.other_end is None:
+        return ptr, frontier, links
+    state = segment_ids(ptr.diff(), frontier.numel())
+    leads = torch.nonzero(_leads_on(instances, subgraphs, state, frontier)).flatten()
+    return pointers(torch.bincount(state[leads], minlength=batch)), frontier[leads], links[leads]
+
+
+def _leads_on(instances: Instances, subgraphs: Subgraphs, state: Tensor, node: Tensor) -> Tensor:
+    """Marks frontier nodes ``[F]`` after which both ends of a link can still be joined in time.
+
+    A set that holds the other end may gain any neighbour. Another needs as many nodes more as its nearest member is
+    steps away from the other end. Whatever a state that leads on has for parents leads on too, as long as the bound is
+    that of the size.
+    """
+    assert instances.within is not None
+    hops = instances.hops_to_other_end
+    missing = torch.where(subgraphs.filled, hops[subgraphs.members.clamp(min=0)], FAR)
+    missing = torch.where(subgraphs.size == 0, FAR, missing.amin(dim=1))[state]
+    needed = subgraphs.size[state] + 1 + torch.minimum(missing, hops[node])
+    bound = instances.within.clamp(max=subgraphs.members.size(1))
+    return (missing == 0) | (needed <= bound[subgraphs.instance[state]])
 
 
 def _merge_frontier(

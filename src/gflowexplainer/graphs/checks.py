@@ -60,7 +60,9 @@ def check_graph(x: Tensor, edge_index: Tensor, where: str) -> None:
     check_finite(x, where=where)
 
 
-def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: torch.device) -> Tensor:
+def check_index(
+    index: Tensor | Sequence[int] | int, num_nodes: int, device: torch.device, where: str = "the graph"
+) -> Tensor:
     """Turns ids into a tensor ``[I]``, or says which one does not exist."""
     try:
         nodes = torch.as_tensor(index, device=device).reshape(-1)
@@ -69,7 +71,7 @@ def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: tor
     if nodes.dtype == torch.bool:
         if nodes.numel() != num_nodes:
             raise InstanceError(
-                f"'index' is a mask of {nodes.numel()} entries, but the graph has {num_nodes} nodes. Pass one a node."
+                f"'index' is a mask of {nodes.numel()} entries, but {where} has {num_nodes} nodes. Pass one a node."
             )
         nodes = torch.nonzero(nodes).flatten()
     if nodes.numel() == 0:
@@ -80,6 +82,6 @@ def check_index(index: Tensor | Sequence[int] | int, num_nodes: int, device: tor
     wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]
     if wrong.numel():
         raise InstanceError(
-            f"'index' names node {int(wrong[0])}, but the graph has {num_nodes} nodes. Pass ids in [0, {num_nodes})."
+            f"'index' names node {int(wrong[0])}, but {where} has {num_nodes} nodes. Pass ids in [0, {num_nodes})."
         )
     return nodes

@@ -15,6 +15,7 @@ from torch_geometric.data.data import BaseData
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import rows_of
 from gflowexplainer.graphs.checks import check_edges, check_features, check_shape
+from gflowexplainer.graphs.typed import TypedGraph
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class InputGraph:
         nodes: Where its nodes lie in the graph that is shown, shape ``[N]``; ``None`` if that is this one.
         edges: The same for its edges, shape ``[E]``.
         shown: The graph that is shown, if it is another.
+        typed: The heterogeneous graph that this one is the flat form of, if there is one.
     """
 
     x: Tensor
@@ -36,6 +38,7 @@ class InputGraph:
     nodes: Tensor | None = None
     edges: Tensor | None = None
     shown: InputGraph | None = None
+    typed: TypedGraph | None = None
 
     def detached(self) -> InputGraph:
         """Cuts the tensors off from any gradient, which is none of ours to fill."""
@@ -44,6 +47,8 @@ class InputGraph:
 
     def given(self) -> dict[str, Any]:
         """Returns everything that the model is given of this graph, by the name of the argument."""
+        if self.typed is not None:
+            return {**self.typed.tensors(), **self.typed.shared}
         return {"x": self.x, "edge_index": self.edge_index, **self.arguments}
 
     def split(self, batch: Tensor) -> list[InputGraph]:
@@ -88,8 +93,6 @@ class InputGraph:
 
 def input_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module) -> InputGraph:
     """Checks what cannot be explained at all, and that everything is where the model is; reads no tensor."""
-    if isinstance(x, Mapping) or isinstance(edge_index, Mapping):
-        raise InstanceError("Heterogeneous graphs are not supported. Convert it with HeteroData.to_homogeneous().")
     check_features(x)
     check_shape(edge_index)
     if "batch_size" in arguments and arguments["batch_size"] is not None:
@@ -103,6 +106,19 @@ def input_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn
     return InputGraph(x, edge_index, dict(arguments))
 
 
+def flat_graph(typed: TypedGraph, flat: Mapping[str, Tensor] | None = None) -> InputGraph:
+    """Makes the flat form of a heterogeneous graph; ``flat`` holds its tensors where they are known already."""
+    known = flat_tensors(typed) if flat is None else dict(flat)
+    return InputGraph(known.pop("x"), known.pop("edge_index"), known, typed=typed)
+
+
+def flat_tensors(typed: TypedGraph) -> dict[str, Tensor]:
+    """Computes the tensors of the flat form of a heterogeneous graph."""
+    typed.check_ids()
+    free = typed.detached()
+    return {"x": free.flat_features(), "edge_index": free.flat_edges(), **free.flat_arguments()}
+
+
 def input_graphs(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list[InputGraph]:
     """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs."""
     try:
@@ -112,8 +128,8 @@ def input_graphs(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list
     wrong = next((graph for graph in graphs if not isinstance(graph, Data)), None)
     if wrong is not None:
         raise InstanceError(
-            f"'data' must be a Data of PyG, or a list or dataset of them (got {type(wrong).__name__})."
-            + (" Convert it with HeteroData.to_homogeneous()." if type(wrong).__name__ == "HeteroData" else "")
+            f"'data' must be a Data or HeteroData of PyG, or a list or dataset of one of them "
+            f"(got {type(wrong).__name__})."
         )
     found = []
     for number, graph in enumerate(graphs):

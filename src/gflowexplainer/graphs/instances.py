@@ -17,7 +17,7 @@ whatever sends an edge to them; with these the model answers exactly as on the w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -36,16 +36,20 @@ from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
 
+FAR = 1 << 30
+"""More steps than any path has."""
+
 
 @dataclass(frozen=True)
 class Instances:
     """``I`` instances with ``n`` nodes, ``e`` edges and ``m`` neighbour entries in total.
 
     Attributes:
-        level: ``"node"`` or ``"graph"``: what the model predicts and what is explained.
+        level: ``"node"``, ``"graph"`` or ``"edge"``: what the model predicts and what is explained.
         ptr: First node of each instance, shape ``[I + 1]``.
         node_id: The user's id of each node, shape ``[n]``; ascending within an instance.
-        center: Flat position of the explained node, shape ``[I]``; ``-1`` at graph level.
+        center: Flat position of the explained node, or of the first end of the explained link, shape ``[I]``; ``-1`` at
+            graph level.
         graph: Which of the user's graphs an instance comes from, shape ``[I]``.
         edge_ptr: First edge of each instance, shape ``[I + 1]``.
         edge_index: Edges between flat node positions, shape ``[2, e]``, in the user's order.
@@ -62,6 +66,12 @@ class Instances:
         place_outside: Position of each node in ``surroundings``, shape ``[n]``.
         left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
             number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
+        other_end: Flat position of the second end of the explained link, shape ``[I]``; ``None`` if there is none.
+        joined: Whether both ends of the link are connected in an instance, shape ``[I]``; where they are not, they
+            count as neighbours of one another. ``None`` without links.
+        within: Nodes within which a subgraph has to join both ends, shape ``[I]``; ``None`` without links.
+        num_types, num_relations: Number of node types, in ``node_arguments["node_type"]``, and of relations, in
+            ``edge_arguments["edge_type"]``, of the graphs that the instances are cut out of.
     """
 
     level: str
@@ -82,6 +92,11 @@ class Instances:
     surroundings: Instances | None = None
     place_outside: Tensor | None = None
     left_out: Tensor | None = None
+    other_end: Tensor | None = None
+    joined: Tensor | None = None
+    within: Tensor | None = None
+    num_types: int = 1
+    num_relations: int = 1
 
     @classmethod
     def around_nodes(
@@ -128,18 +143,34 @@ class Instances:
         num_hops: int | None,
         *,
         limit: int | None = None,
+        others: Tensor | None = None,
+        leave_out: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None,
         **arguments: Any,
     ) -> Instances:
         """Does what :meth:`around_nodes` does, with ids ``nodes`` ``[I]`` and an index that were checked already.
 
-        Without ``num_hops``, every instance is the whole graph.
+        Args:
+            x, graph_index, nodes, limit, arguments: See :meth:`around_nodes`.
+            num_hops: The same; ``None`` to take the whole graph for every instance.
+            others: The second ends of links that begin at ``nodes``, shape ``[I]``: instances are what both ends
+                depend on.
+            leave_out: Marks edges that an instance is to do without, of instance, both ends ``[2, e]`` and edge id.
         """
         num_nodes = graph_index.num_nodes
         count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
-        inner = everything(graph_index, count) if num_hops is None else reach(graph_index, start, num_hops, limit)
+        second = None if others is None else start - nodes + others
+        if num_hops is None:
+            inner = everything(graph_index, count)
+        else:
+            ends_of = start if second is None else torch.cat([start, second]).sort().values
+            inner = reach(graph_index, ends_of, num_hops, limit)
         wider = surround(graph_index, inner, limit)
         # Every edge that ends inside; those of the instances themselves begin there too.
         outer, ends, edges = wider.reach, wider.edge_index, wider.edge_id
+        if leave_out is not None:
+            key = outer.key[ends]
+            stays = torch.nonzero(~leave_out(key[0] // num_nodes, key % num_nodes, edges)).flatten()
+            ends, edges = ends[:, stays], edges[stays]
 
         def assemble(cut: Reach, ends: Tensor, edges: Tensor, **fields: Any) -> Instances:
             """Makes instances of the nodes of ``cut`` and of edges between them."""
@@ -147,7 +178,7 @@ class Instances:
             rows = x[ids]
             check_finite(rows, ids)
             return cls._assemble(
-                "node",
+                "node" if second is None else "edge",
                 node_counts=torch.bincount(owner, minlength=count),
                 node_id=ids,
                 center=find_sorted(cut.key, start)[0],
@@ -156,6 +187,7 @@ class Instances:
                 edge_index=ends,
                 edge_id=edges,
                 x=rows,
+                other_end=None if second is None else find_sorted(cut.key, second)[0],
                 **{**slice_arguments(arguments, num_nodes, graph_index.num_edges, ids, edges), **fields},
             )
 
@@ -307,7 +339,22 @@ class Instances:
     def own_key(self) -> Tensor:
         """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
         node = torch.where(self.center < 0, -1, self.node_id[self.center.clamp(min=0)])
+        if self.other_end is not None:
+            return combine(self.graph, node, self.node_id[self.other_end], 2)
         return combine(self.graph, node, 1)
+
+    @cached_property
+    def roots(self) -> Tensor:
+        """Flat positions of all that is explained, nodes or both ends of links; nothing at graph level."""
+        own = self.center[self.center >= 0]
+        return own if self.other_end is None else torch.cat([own, self.other_end])
+
+    @cached_property
+    def hops_to_other_end(self) -> Tensor:
+        """Steps from each node to the second end of its link, shape ``[n]``; very many where there is no path."""
+        assert self.other_end is not None
+        hops = self.hops_from(self.other_end)
+        return torch.where(hops < 0, FAR, hops)
 
     def neighbors_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Lists the neighbours of ``nodes``: position in ``nodes`` and the neighbour, per entry."""
@@ -393,6 +440,9 @@ class Instances:
             surroundings=outer,
             place_outside=place,
             left_out=left_out,
+            other_end=None if self.other_end is None else self.other_end[index] + shift,
+            joined=None if self.joined is None else self.joined[index],
+            within=None if self.within is None else self.within[index],
         )
 
     def to(self, device: torch.device | str) -> Instances:

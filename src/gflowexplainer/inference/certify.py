@@ -63,7 +63,7 @@ def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: in
         distance=float(total_variation(enumeration, learned, target)),
         shown_distance=float(total_variation(enumeration, shown, target)),
         node_error=float((estimates.node[nodes].clamp(0, 1) - exact_node).abs().max()),
-        num_subgraphs=int((enumeration.states.size > 0).sum()),
+        num_subgraphs=int(enumeration.states.complete.sum()),
     )
 
 

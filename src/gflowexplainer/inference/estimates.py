@@ -98,6 +98,8 @@ def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
         present = torch.unique(states.members[rollouts.state[rollouts.last], 0])
         node[present] = 1.0
     node.index_add_(0, states.frontier, joins)
+    if instances.other_end is not None:
+        node[instances.other_end] = 1.0
     edge = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=joins.device)
     matter = torch.nonzero(joins > _NEGLIGIBLE).flatten()
     keys, size = instances.neighbor_key, instances.num_nodes

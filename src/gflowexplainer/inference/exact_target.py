@@ -22,7 +22,7 @@ def target_distribution(enumeration: Enumeration, reward: Reward, measure: str =
         measure: What they count before that; see :mod:`~gflowexplainer.flow.measure`.
     """
     states = enumeration.states
-    some = torch.nonzero(states.size > 0).flatten()
+    some = torch.nonzero(states.complete).flatten()
     log_reward = torch.zeros(len(states), dtype=torch.double, device=states.size.device)
     log_reward[some] = reward.log_reward(states.subgraphs[some], states.can_grow[some]).double()
     if Measure.of("measure", measure) == Measure.growth:

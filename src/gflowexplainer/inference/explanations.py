@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,16 +19,20 @@ from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.parts import Parts
 from gflowexplainer.explanation.ranked_subgraphs import (
     Prediction,
+    RankedPath,
     RankedSubgraph,
     SubgraphDistribution,
     SubgraphPredictions,
 )
+from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
+from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
 from gflowexplainer.inference.doubts import Doubts
 from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
 from gflowexplainer.inference.parts import find_parts
+from gflowexplainer.inference.paths import ranked_paths
 from gflowexplainer.ops.segments import pointers, segment_argmax
 from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.ops.streams import Stream
@@ -119,11 +125,9 @@ class SampledExplanations:
 
     def _find_parts(self, i: int) -> Parts:
         """Names the nodes of an instance's parts as the user does."""
-        instances, outer = self.sampler.instances, self.sampler.inputs.graphs[i].nodes
-        begin, found = int(instances.ptr[i]), self._parts[i]
-        node_id = instances.node_id[begin : int(instances.ptr[i + 1])]
-        node_id = node_id if outer is None else outer[node_id]
-        parts = (replace(part, nodes=tuple(node_id[list(part.nodes)].tolist())) for part in found)
+        instances, found, name = self.sampler.instances, self._parts[i], self._namer(i)
+        node_id = instances.node_id[int(instances.ptr[i]) : int(instances.ptr[i + 1])].tolist()
+        parts = (replace(part, nodes=tuple(name(node_id[node]) for node in part.nodes)) for part in found)
         return replace(found, parts=tuple(parts))
 
     @cached_property
@@ -171,25 +175,31 @@ class SampledExplanations:
             place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
         return torch.repeat_interleave(every, counts), place, value, size
 
-    def build(self, position: int) -> SubgraphExplanation:
+    def build(self, position: int) -> SubgraphExplanation | TypedExplanation:
         """Makes the explanation of one instance."""
         instances, inputs, i = self.sampler.instances, self.sampler.inputs, position
         graph, center = inputs.graphs[i], int(instances.center[i])
+        name = int(instances.node_id[center]) if center >= 0 and instances.other_end is None else None
+        kind = None if name is None or graph.typed is None else graph.typed.name(name)
         compute = partial(certify, self.sampler, self.estimates, i, self.certificate_limit, self.model_name)
         distribution = SubgraphDistribution(
             rank=partial(self._rank, i),
-            node=None if center < 0 else int(instances.node_id[center]),
+            node=name if kind is None else kind[1],
             weighting=self.weighting,
             num_samples=self.num_samples,
             effective_sample_size=float(self.effective_size[i]),
             certificate=PendingCertificate(compute),
             left_out=0 if instances.left_out is None else int(instances.left_out[i]),
             prediction_kept=self._kept.get(i),
+            node_type=None if kind is None else kind[0],
+            **self._link(i),
             find_parts=partial(self._find_parts, i),
             doubt=partial(self._doubts.of, i),
         )
         nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
+        if graph.typed is not None:
+            return self._build_typed(distribution, graph.typed, nodes, edges, i)
         shown = graph.shown or graph
         arguments = {name: value for name, value in shown.arguments.items() if value is not None}
         explanation = SubgraphExplanation.of(
@@ -206,10 +216,74 @@ class SampledExplanations:
             **inputs.fields(i),
             **arguments,
         )
-        explanation._model_args = list(arguments)
+        explanation._model_args = [*arguments, *(["edge_label_index"] if distribution.link else [])]
         if self.config is not None:
             explanation._model_config = self.config
         return explanation
+
+    def _build_typed(
+        self, distribution: SubgraphDistribution, graph: TypedGraph, nodes: slice, edges: slice, i: int
+    ) -> TypedExplanation:
+        """Makes the explanation of one instance of a heterogeneous graph."""
+        instances, by_type = self.sampler.instances, graph.stores()
+        node, edge = instances.node_id[nodes], instances.edge_id[edges]
+        for node_type, first in graph.node_ptr.items():
+            own = torch.nonzero((node >= first) & (node < first + graph.node_counts[node_type])).flatten()
+            value = self.node_probability[nodes][own, None]
+            by_type[node_type]["node_mask"] = SparseRows(value, node[own] - first, graph.node_counts[node_type])
+            if self.contributions is not None:
+                added = self.contributions[nodes][own].float()
+                by_type[node_type]["node_contributions"] = SparseRows(
+                    added, node[own] - first, graph.node_counts[node_type]
+                )
+        for relation, first in graph.edge_ptr.items():
+            count = graph.edge_index_dict[relation].size(1)
+            own = torch.nonzero((edge >= first) & (edge < first + count)).flatten()
+            by_type[relation]["edge_mask"] = SparseRows(self.edge_probability[edges][own], edge[own] - first, count)
+        explanation = TypedExplanation.of(distribution, by_type, self.sampler.inputs.fields(i) | graph.shared)
+        if self.config is not None:
+            explanation._model_config = self.config
+        return explanation
+
+    def _link(self, i: int) -> dict[str, Any]:
+        """Returns what the explanation of a link knows of it; nothing for nodes and graphs."""
+        instances = self.sampler.instances
+        if instances.other_end is None or instances.joined is None:
+            return {}
+        name = self._namer(i)
+        ends = int(instances.center[i]), int(instances.other_end[i])
+        link = tuple(name(int(instances.node_id[end])) for end in ends)
+        return {"link": link, "connected": bool(instances.joined[i]), "find_paths": partial(self._paths, i)}
+
+    def _namer(self, i: int) -> Callable[[int], Any]:
+        """Returns how nodes of the graph of an instance are named."""
+        graph = self.sampler.inputs.graphs[i]
+        if graph.typed is not None:
+            return graph.typed.name
+        outer = graph.nodes
+        return (lambda node: node) if outer is None else lambda node: int(outer[node])
+
+    def _paths(self, i: int, k: int) -> list[RankedPath]:
+        """Lists the ``k`` best paths between both ends of a link."""
+        instances, (order, first) = self.sampler.instances, self._rows
+        rows = order[int(first[i]) : int(first[i + 1])]
+        estimates, name = self.estimates, self._namer(i)
+        found = ranked_paths(
+            instances, i, estimates.subgraphs[rows], estimates.probability[rows], estimates.neighbor, k
+        )  # fmt: skip
+        edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
+        ends = instances.edge_index[:, edges].t().tolist()
+        edge_of: dict[tuple[int, int], int] = {}
+        for edge, (source, target) in zip(instances.edge_id[edges].tolist(), ends, strict=True):
+            edge_of.setdefault((source, target), edge)
+        typed = self.sampler.inputs.graphs[i].typed
+        paths = []
+        for path, share in found:
+            steps = list(pairwise(path))
+            ids = [edge_of[step] if step in edge_of else edge_of[step[::-1]] for step in steps]
+            named = tuple(ids) if typed is None else tuple(typed.name_edge(edge) for edge in ids)
+            paths.append(RankedPath(tuple(name(int(instances.node_id[node])) for node in path), named, share))
+        return paths
 
     def _contributed(self, nodes: slice, graph: InputGraph, size: int) -> dict[str, SparseRows]:
         value = self.contributions
@@ -225,14 +299,14 @@ class SampledExplanations:
         center, begin = int(instances.center[i]), int(instances.ptr[i])
         probability = self.estimates.node[begin : int(instances.ptr[i + 1])].tolist()
         node_id = instances.node_id[begin : int(instances.ptr[i + 1])].tolist()
-        outer = self.sampler.inputs.graphs[i].nodes
+        name = self._namer(i)
+        roots = {center} if instances.other_end is None else {center, int(instances.other_end[i])}
         columns = (self.estimates.subgraphs.members[rows], self.estimates.probability[rows], self._reward[rows])
         found = []
         for row, slots, share, reward in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
             members = [m - begin for m in slots if m >= 0]
-            members.sort(key=lambda m: (m + begin != center, -probability[m], m))
-            ids = [node_id[m] for m in members]
-            nodes = tuple(ids if outer is None else outer[ids].tolist())
+            members.sort(key=lambda m: (m + begin not in roots, m + begin != center, -probability[m], m))
+            nodes = tuple(name(node_id[m]) for m in members)
             found.append(RankedSubgraph(nodes, share, reward, self.predictions, row))
         return sorted(found, key=lambda s: (-s.reward, -s.probability, s.nodes))
 

@@ -2,11 +2,12 @@
 
 Candidates are the best subgraph that the flow sampled, and nodes that join one at a time (those of a node's explanation
 connected to it): the most probable first, or those first without which the model loses most. Each is measured on the
-model with everything else removed. Where the best subgraph
-alone preserves the prediction, it is the one part. Where it does not, the smallest set of probable nodes that does is
-taken apart into its connected parts, and those that are not needed are dropped.
+model with everything else removed. Where the best subgraph alone preserves the prediction, it is the one part. Where it
+does not, the smallest set of probable nodes that does is taken apart into its connected parts, and those that are not
+needed are dropped. The one part of a link is its best subgraph, which joins both ends: nothing else is tried.
 
-Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph.
+Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph;
+those of a link grow from both ends.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, 
     instances = reward.instances
     alone = _measure(reward, list(enumerate(firsts)))
     asked = [i for i, held in enumerate(alone.held.tolist()) if not held]
-    if not asked:
+    if not asked or instances.other_end is not None:
         return list(firsts)
     lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
     some = torch.tensor(asked, device=instances.device)
@@ -220,10 +221,10 @@ def _random_bound(
     instances = reward.instances
     questions: list[tuple[int, NodeSet]] = []
     for i, parts in enumerate(split):
-        center = int(instances.center[i])
+        roots = _roots(instances, i)
         nodes = range(int(instances.ptr[i]), int(instances.ptr[i + 1]))
-        room = [node for node in nodes if node not in shown[i] or node == center]
-        if len(room) <= (center >= 0):
+        room = [node for node in nodes if node not in shown[i] or node in roots]
+        if len(room) <= len(roots):
             continue
         inside = set(room)
         key = int(combine(seed, Stream.random_parts, int(instances.own_key[i])))
@@ -232,8 +233,8 @@ def _random_bound(
             drawn: set[int] = set()
             numbers = iter(line * 4)
             for part in parts:
-                start = center if center >= 0 else room[int(next(numbers) * len(room))]
-                grown, border = {start}, sorted(set(neighbors.of(start)) & inside - {start})
+                grown = set(roots) or {room[int(next(numbers) * len(room))]}
+                border = sorted({n for start in grown for n in neighbors.of(start)} & inside - grown)
                 while border and len(grown) < len(part):
                     node = border.pop(int(next(numbers, 0.5) * len(border)))
                     grown.add(node)
@@ -247,6 +248,14 @@ def _random_bound(
         for i in set(owner.tolist()):
             bound[i] = float(value[owner.to(value.device) == i].quantile(_SURPASSED))
     return bound
+
+
+def _roots(instances: Instances, i: int) -> list[int]:
+    """Lists what every explanation of an instance holds: the explained node, both ends of a link, or nothing."""
+    center = int(instances.center[i])
+    if center < 0:
+        return []
+    return [center] if instances.other_end is None else [center, int(instances.other_end[i])]
 
 
 def _measure(reward: Reward, questions: Sequence[tuple[int, NodeSet]]) -> _Measured:

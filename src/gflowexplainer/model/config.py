@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.explain import ModelConfig
 from torch_geometric.explain.config import ModelTaskLevel
 
@@ -14,14 +14,19 @@ from gflowexplainer.errors import ConfigError
 
 def guess_level(data: Any, index: Any) -> str:
     """Guesses whether nodes or graphs are meant: nodes, if one graph comes with an index or a label for each node."""
-    one = data is None or (isinstance(data, Data) and not isinstance(data, Batch))
+    one = data is None or (isinstance(data, Data | HeteroData) and not isinstance(data, Batch))
     labels = data.get("y") if isinstance(data, Data) else None
     of_nodes = isinstance(labels, Tensor) and labels.dim() > 0 and labels.size(0) == data.num_nodes
     return "node" if one and (index is not None or of_nodes) else "graph"
 
 
-def model_config_of(given: Any, known: ModelConfig | None, data: Any, index: Any) -> ModelConfig:
-    """Finds out what kind of model is explained: as said, else as known, else guessed from data and index."""
+def model_config_of(
+    given: Any, known: ModelConfig | None, data: Any, index: Any, *, node_type: Any = None, links: bool = False
+) -> ModelConfig:
+    """Finds out what kind of model is explained: as said, else as known, else guessed from data and index.
+
+    With ``links`` to explain, a binary classifier of links is guessed; with a ``node_type``, one of nodes.
+    """
     if given is not None:
         try:
             config = given if isinstance(given, ModelConfig) else ModelConfig(**given)
@@ -30,9 +35,14 @@ def model_config_of(given: Any, known: ModelConfig | None, data: Any, index: Any
                 f"'model_config' must be a ModelConfig of PyG or its arguments (got {given!r}: {error})."
             ) from error
     else:
-        config = known or ModelConfig("multiclass_classification", guess_level(data, index), "raw")
-    if config.task_level == ModelTaskLevel.edge:
-        raise ConfigError("Predictions of edges are not supported. Explain a node-level or graph-level model.")
+        level = "node" if node_type is not None else guess_level(data, index)
+        guess = ("binary_classification", "edge") if links else ("multiclass_classification", level)
+        config = known or ModelConfig(*guess, "raw")
+    if links and config.task_level != ModelTaskLevel.edge:
+        raise ConfigError(
+            f"'edge_label_index' names links, but the model is of level '{config.task_level.value}'. Pass a "
+            "model_config with task_level='edge', or leave the links out."
+        )
     return config
 
 

@@ -24,15 +24,32 @@ def count_hops(model: nn.Module) -> int:
     """Counts the message-passing steps of ``model``: how far information travels to a node.
 
     A layer that is called several times in one forward call is counted once;
-    :func:`~gflowexplainer.model.locality.find_locality` sees how often it is.
+    :func:`~gflowexplainer.model.locality.find_locality` sees how often it is. Layers of different relations that stand
+    beside each other, as in ``HeteroConv`` and ``to_hetero``, are one step together.
     """
-    hops = sum(_steps(module) for module in model.modules() if isinstance(module, MessagePassing))
+    hops = _count(model, set())
     if hops == 0:
         raise ConfigError(
             f"No torch_geometric MessagePassing layer was found in {type(model).__name__}, so the size of its "
             "computation graphs is unknown. Pass 'num_hops'."
         )
     return hops
+
+
+def _count(module: nn.Module, seen: set[int]) -> int:
+    """Counts the steps of a module and of all inside it, each once."""
+    if id(module) in seen:
+        return 0
+    seen.add(id(module))
+    inside = [_count(child, seen) for child in module.children()]
+    own = _steps(module) if isinstance(module, MessagePassing) else 0
+    beside = isinstance(module, nn.ModuleDict) and all(_is_relation(name) for name in module.keys())  # noqa: SIM118
+    return own + (max(inside, default=0) if beside else sum(inside))
+
+
+def _is_relation(name: object) -> bool:
+    """Whether a name of a module stands for a relation, as ``HeteroConv`` and ``to_hetero`` write them."""
+    return (isinstance(name, tuple) and len(name) == 3) or (isinstance(name, str) and name.count("__") >= 2)
 
 
 def _steps(layer: MessagePassing) -> int:

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import InputGraph
-from gflowexplainer.model.locality import Locality, find_locality
+from gflowexplainer.graphs.inputs import InputGraph, flat_graph, flat_tensors
+from gflowexplainer.graphs.typed import TypedGraph
+from gflowexplainer.model.locality import Locality, find_locality, usual_locality
 from gflowexplainer.model.observer import Observation
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.ops.global_state import GLOBAL_STATE
@@ -79,6 +80,8 @@ class KeptForModel:
         self._rest: dict[str, Any] = {}
         self._index: GraphIndex | None = None
         self._whole: Observation | None = None
+        self._typed: TensorMark | None = None
+        self._flat: dict[str, Tensor] = {}
         self._localities: dict[tuple[Any, ...], Locality] = {}
 
     def fingerprint(self, model: nn.Module) -> str:
@@ -92,7 +95,12 @@ class KeptForModel:
             return self._fingerprint
 
     def locality(self, predictor: Predictor, graph: InputGraph) -> Locality:
-        """Returns what the predictions of a model can depend on, found out once for each way to call it."""
+        """Returns what the predictions of a model can depend on, found out once for each way to call it.
+
+        A heterogeneous model is not called on a graph of ours: it is taken to look along edges.
+        """
+        if graph.typed is not None:
+            return usual_locality(predictor.level, predictor.takes_batch)
         with GLOBAL_STATE:
             self.fingerprint(predictor.model)
             way = (predictor.level, graph.x.size(1), tuple(graph.arguments))
@@ -100,6 +108,14 @@ class KeptForModel:
                 model, level = predictor.model, predictor.level
                 self._localities[way] = find_locality(model, level, graph, takes_batch=predictor.takes_batch)
             return self._localities[way]
+
+    def flat(self, typed: TypedGraph) -> InputGraph:
+        """Returns the flat form of a heterogeneous graph, put together anew only where the graph is another one."""
+        with GLOBAL_STATE:
+            tensors = typed.tensors()
+            if self._typed is None or not self._typed.fits(tensors):
+                self._typed, self._flat = TensorMark(tensors), flat_tensors(typed)
+            return flat_graph(typed, self._flat)
 
     def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
         """Returns the index of a graph and what the model says of all of it, where they are known still."""
@@ -156,7 +172,8 @@ def _make(model: nn.Module) -> tuple[Any, ...]:
 
 def _tensors(graph: InputGraph) -> dict[str, Tensor]:
     more = {name: value for name, value in graph.arguments.items() if isinstance(value, Tensor)}
-    return {"x": graph.x, "edge_index": graph.edge_index} | more
+    typed = {} if graph.typed is None else graph.typed.tensors()
+    return {"x": graph.x, "edge_index": graph.edge_index} | more | typed
 
 
 def _rest(predictor: Predictor, graph: InputGraph) -> dict[str, Any]:
@@ -164,6 +181,8 @@ def _rest(predictor: Predictor, graph: InputGraph) -> dict[str, Any]:
 
     An argument that cannot be compared by its value is equal to nothing, so that nothing is kept beside it.
     """
-    rest = {name: value for name, value in graph.arguments.items() if not isinstance(value, Tensor)}
+    given = graph.arguments if graph.typed is None else graph.arguments | graph.typed.shared
+    rest = {name: value for name, value in given.items() if not isinstance(value, Tensor)}
     comparable = {name: value if isinstance(value, _PLAIN) else object() for name, value in rest.items()}
-    return comparable | {"mode of": predictor.mode, "return type of": predictor.return_type}
+    typed = (predictor.node_type, predictor.edge_type, predictor.level)
+    return comparable | {"mode of": predictor.mode, "return type of": predictor.return_type, "types of": typed}

@@ -80,7 +80,8 @@ def find_locality(model: nn.Module, level: str, graph: InputGraph, *, takes_batc
 
     Args:
         model: The model.
-        level: ``"node"`` or ``"graph"``.
+        level: ``"node"``, ``"graph"`` or ``"edge"``. A model of links is asked about links from each node to itself,
+            which says what it says of the node.
         graph: A graph of the user's, whose rows of features and arguments are used.
         takes_batch: Whether the model can be called with ``batch``.
 
@@ -88,7 +89,7 @@ def find_locality(model: nn.Module, level: str, graph: InputGraph, *, takes_batc
         What was found; of a model that cannot be called on another graph than the user's own, the assumption that
         messages along edges are all there is.
     """
-    usual = Locality(together=_usual(level, takes_batch))
+    usual = usual_locality(level, takes_batch)
     try:
         with evaluation_mode(model):
             return _probe(_Caller(model, level, graph), usual, takes_batch)
@@ -96,8 +97,9 @@ def find_locality(model: nn.Module, level: str, graph: InputGraph, *, takes_batc
         return usual
 
 
-def _usual(level: str, takes_batch: bool) -> str:
-    return "union" if level == "node" else "batch" if takes_batch else "alone"
+def usual_locality(level: str, takes_batch: bool) -> Locality:
+    """Returns the assumption that messages along edges are all there is."""
+    return Locality(together="union" if level != "graph" else "batch" if takes_batch else "alone")
 
 
 class _Unusable(Exception):
@@ -152,6 +154,8 @@ class _Caller:
             hidden: Whether the features of the first node are NaN.
         """
         arguments = self._arguments(length, other, first, length + other if inner is None else inner)
+        if self.level == "edge":
+            arguments["edge_label_index"] = torch.arange(length + other, device=arguments["x"].device).repeat(2, 1)
         if hidden:
             arguments["x"][0] = torch.nan
         if batch:
@@ -163,20 +167,20 @@ class _Caller:
             output = self.model(given.pop("x"), given.pop("edge_index"), **given)
         except Exception as error:
             raise _Unusable from error
-        rows = length + other if self.level == "node" else 1 + (other > 0)
+        rows = 1 + (other > 0) if self.level == "graph" else length + other
         if not isinstance(output, Tensor) or output.dim() == 0 or output.layout != torch.strided:
             raise _Unusable
         output = output.reshape(1, -1) if rows == 1 else output
         if output.size(0) != rows or not output.is_floating_point():
             raise _Unusable
         wrote = [name for name, value in before.items() if not torch.equal(value, arguments[name])]
-        return output.flatten(1), tuple(wrote)
+        return output.reshape(rows, -1), tuple(wrote)
 
     def apart(self, together: Tensor, *, batch: bool, random: float) -> tuple[bool, int | None]:
         """Whether the parts know nothing of one another, and how many steps information travels in the first."""
         if not torch.isfinite(together).all():
             raise _Unusable
-        mine = LENGTH if self.level == "node" else 1
+        mine = 1 if self.level == "graph" else LENGTH
         scale = 1 + float(together.abs().max())
         for length, first, rows in ((LENGTH, 0, slice(0, mine)), (OTHER, LENGTH, slice(mine, None))):
             alone, _ = self.call(length, 0, first=first, batch=batch)

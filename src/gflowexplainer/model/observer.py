@@ -20,7 +20,7 @@ from gflowexplainer.graphs.checks import check_finite
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
-from gflowexplainer.model.predictor import Predictor, observe
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.ops.sorting import find_sorted
 
 SMALL = 50_000
@@ -86,13 +86,13 @@ class Observer:
             self._evaluate_whole()
         if self.whole is None:
             nodes = instances.node_id
-            field = self._field(torch.unique(nodes[instances.center]), nodes)
+            field = self._field(torch.unique(nodes[instances.roots]), nodes)
             if field is None and len(instances) > 1:
                 each = torch.arange(len(instances), device=nodes.device)
                 parts = [self.at(instances.select(one)) for one in each.split(1)]
                 return Observation(torch.cat([p.output for p in parts]), torch.cat([p.embedding for p in parts]))
             if field is None:
-                field = self._field(nodes[instances.center], nodes, bounded=True)
+                field = self._field(nodes[instances.roots].sort().values, nodes, bounded=True)
                 assert field is not None
             if 2 * field.key.numel() <= self.index.num_nodes or self._beyond_limit():
                 return self._evaluate(field)[find_sorted(field.key, nodes)[0]]
@@ -103,11 +103,8 @@ class Observer:
 
     def _evaluate_whole(self) -> None:
         """Evaluates the model on the whole graph, whose features were found to be numbers."""
-        output, embedding = self._observe(self.x, self.edge_index, self.arguments)
-        self.whole = Observation(self.predictor.checked(output, self.index.num_nodes), embedding)
-
-    def _observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> tuple[Any, Tensor]:
-        return observe(self.predictor.model, x, edge_index, arguments, writes=bool(self.predictor.locality.writes))
+        rows = self.index.num_nodes
+        self.whole = Observation(*self.predictor.observe(self.x, self.edge_index, self.arguments, rows))
 
     def _beyond_limit(self) -> bool:
         return self.limit is not None and self.index.num_nodes > self.limit
@@ -132,8 +129,7 @@ class Observer:
         check_finite(rows, nodes)
         kinds = slice_arguments(self.arguments, self.index.num_nodes, self.index.num_edges, nodes, edges)
         arguments = {name: value for kind in kinds.values() for name, value in kind.items()}
-        output, embedding = self._observe(rows, wider.edge_index, arguments)
-        return Observation(self.predictor.checked(output, nodes.numel()), embedding)[wider.inside]
+        return Observation(*self.predictor.observe(rows, wider.edge_index, arguments, nodes.numel()))[wider.inside]
 
 
 def observe_graphs(predictor: Predictor, instances: Instances) -> Observation:
@@ -145,6 +141,4 @@ def observe_graphs(predictor: Predictor, instances: Instances) -> Observation:
     arguments = instances.node_arguments | instances.edge_arguments | instances.shared_arguments
     if predictor.takes_batch:
         arguments |= {"batch": instances.owner}
-    writes = bool(predictor.locality.writes)
-    output, embedding = observe(predictor.model, instances.x, instances.edge_index, arguments, writes=writes)
-    return Observation(predictor.checked(output, len(instances)), embedding)
+    return Observation(*predictor.observe(instances.x, instances.edge_index, arguments, len(instances)))

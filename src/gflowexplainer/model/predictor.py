@@ -8,23 +8,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import MessagePassing, RGCNConv
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
 from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
-from gflowexplainer.model.locality import Locality, clones
+from gflowexplainer.model.locality import Locality, clones, usual_locality
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
-from gflowexplainer.ops.sorting import first_of_each
+from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
-LEVELS = ("node", "graph")
+LEVELS = ("node", "graph", "edge")
 _NO_DISTRIBUTION = 1e-2
 """Probabilities whose sum is farther from 1 are none; half precision stays well below."""
 
@@ -34,8 +35,8 @@ class Predictor:
 
     Args:
         model: The user's model, called as ``model(x, edge_index, **arguments)`` and, at graph level, with
-            ``batch`` where it takes one.
-        level: ``"node"`` or ``"graph"``.
+            ``batch`` where it takes one. A model of links is called with ``edge_label_index`` too.
+        level: ``"node"``, ``"graph"`` or ``"edge"``.
         mode: ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
         return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
         num_hops: Message-passing layers of the model; counted if not given.
@@ -69,12 +70,16 @@ class Predictor:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.memory_budget = memory_budget
         self.num_evaluations = 0
+        self.node_type: str | None = None
+        self.edge_type: tuple[str, str, str] | None = None
+        self.num_types = 1
+        self.num_relations = max((m.num_relations for m in model.modules() if isinstance(m, RGCNConv)), default=1)
         parameters = inspect.signature(model.forward).parameters
         self.takes_batch = "batch" in parameters or any(
             p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
         )
 
-        self.locality = Locality(together="union" if level == "node" else "batch" if self.takes_batch else "alone")
+        self.locality = usual_locality(self.level, self.takes_batch)
 
     def settle(self, locality: Locality) -> None:
         """Goes by what was found out about the model from now on; hops that the user gave stay."""
@@ -90,6 +95,14 @@ class Predictor:
     def evaluating(self) -> AbstractContextManager[nn.Module]:
         """Puts the model into evaluation mode for a block and hands it back as it came."""
         return evaluation_mode(self.model)
+
+    def typed(self, instances: Instances) -> Instances:
+        """Tells instances how many types of nodes and edges their graphs have."""
+        return replace(instances, num_types=self.num_types, num_relations=self.num_relations)
+
+    def contents(self, instances: Instances) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns what tells nodes and edges of instances apart beside features and ends, by name."""
+        return instances.node_arguments, instances.edge_arguments
 
     def whole(self, instances: Instances) -> Tensor:
         """Predicts on the instances as they are, shape ``[I, C]``."""
@@ -148,20 +161,25 @@ class Predictor:
             return self.read(
                 self._forward(instances, node[present], place[ends], edge, owner[present], instance.numel())
             )
-        center = first + instances.center[instance] - instances.ptr[instance]
+        shift = first - instances.ptr[instance]
+        center = instances.center[instance] + shift
+        other = None if instances.other_end is None else instances.other_end[instance] + shift
+        roots = center if other is None else torch.cat([center, other])
         if self.locality.local:
-            present = self._receptive_field(center, ends, node.numel())
+            present = self._receptive_field(roots, ends, node.numel())
         else:
             present = kept.clone()
-            present[center] = True
+            present[roots] = True
         like = self._first_alike(instances, instance, node, owner, present & kept)
         present &= (like == torch.arange(instance.numel(), device=like.device))[owner]
         inside = present[ends[0]] & present[ends[1]]
         place = torch.cumsum(present, 0) - 1
-        rows = self._forward(
-            instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
-        )
-        return self.read(rows[place[center[like]]])
+        union = instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
+        if other is None:
+            return self.read(self._forward(*union)[place[center[like]]])
+        asked, row = unique_groups(like)
+        pairs = torch.stack([place[center[asked]], place[other[asked]]])
+        return self.read(self._forward(*union, pairs)[row])
 
     @staticmethod
     def _remaining(kept: Tensor, owner: Tensor, first: Tensor, num_graphs: int, removal: str) -> Tensor:
@@ -204,14 +222,17 @@ class Predictor:
         edge: Tensor,
         owner: Tensor,
         num_graphs: int,
+        pairs: Tensor | None = None,
     ) -> Tensor:
-        """Calls the model on the disjoint union and checks what comes back."""
+        """Calls the model on the disjoint union, for links with the ends ``pairs`` of each, and checks the answer."""
         self.num_evaluations += num_graphs
         arguments: dict[str, Any] = dict(instances.shared_arguments)
         arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
         arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
         x = instances.x[node]
-        rows = x.size(0) if self.level == "node" else num_graphs
+        rows = num_graphs if self.level == "graph" else x.size(0)
+        if pairs is not None:
+            arguments, rows = arguments | {"edge_label_index": pairs}, pairs.size(1)
         if self.locality.together == "union":
             return self.checked(self._call(x, edge_index, arguments), rows)
         if self.locality.together == "batch":
@@ -221,7 +242,7 @@ class Predictor:
         return torch.cat(
             [
                 self.checked(self._call(*part), part[0].size(0) if self.level == "node" else 1)
-                for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
+                for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs, pairs)
                 if part[0].size(0)
             ]
         )
@@ -235,16 +256,20 @@ class Predictor:
         edge: Tensor,
         owner: Tensor,
         num_graphs: int,
+        pairs: Tensor | None,
     ) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
         """Takes a disjoint union apart again, for a model that is to see one subgraph at a time."""
         node_ptr = pointers(torch.bincount(owner, minlength=num_graphs)).tolist()
         edge_ptr = pointers(torch.bincount(owner[edge_index[0]], minlength=num_graphs)).tolist()
+        link_of = {} if pairs is None else dict(zip(owner[pairs[0]].tolist(), pairs.t(), strict=True))
         for graph in range(num_graphs):
             nodes = slice(node_ptr[graph], node_ptr[graph + 1])
             edges = slice(edge_ptr[graph], edge_ptr[graph + 1])
             arguments = dict(instances.shared_arguments)
             arguments |= {name: value[node[nodes]] for name, value in instances.node_arguments.items()}
             arguments |= {name: value[edge[edges]] for name, value in instances.edge_arguments.items()}
+            if graph in link_of:
+                arguments["edge_label_index"] = (link_of[graph] - node_ptr[graph])[:, None]
             yield x[nodes], edge_index[:, edges] - node_ptr[graph], arguments
 
     def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
@@ -259,6 +284,20 @@ class Predictor:
                 f"{type(error).__name__}: {error}"
             ) from error
 
+    def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
+        """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.
+
+        What a model of links says depends on the link, so nothing is returned of that: ``C`` is 0.
+        """
+        if self.level == "edge":
+            anything = edge_index.new_zeros(2, 1)
+            return x.new_zeros(rows, 0), self._observe(x, edge_index, arguments | {"edge_label_index": anything})[1]
+        output, embedding = self._observe(x, edge_index, arguments)
+        return self.checked(output, rows), embedding
+
+    def _observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> tuple[Any, Tensor]:
+        return observe(self.model, x, edge_index, arguments, writes=bool(self.locality.writes))
+
     def checked(self, output: Tensor, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""
         name = type(self.model).__name__
@@ -270,15 +309,15 @@ class Predictor:
                 f"{name} must return dense floating-point numbers (got {got}). Return scores or probabilities, not "
                 "classes; use .float() or .to_dense()."
             )
-        if self.level == "graph" and rows == 1 and output.dim() < 2:
-            output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph
+        if self.level != "node" and rows == 1 and output.dim() < 2:
+            output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph or link
         if output.dim() == 1:
             output = output[:, None]
         if output.dim() != 2 or output.size(0) != rows:
-            what = "node" if self.level == "node" else "graph"
+            what = "link" if self.level == "edge" else self.level
             raise ModelError(
                 f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
-                f"Is it really a {what}-level model?"
+                f"Is it really a {self.level}-level model?"
             )
         if output.size(1) == 0:
             raise ModelError(f"{name} returned no columns, shape {tuple(output.shape)}. Return one a class.")

@@ -130,7 +130,7 @@ def _values(label: Tensor, prediction: Tensor) -> Tensor:
 
 def _bare_prediction(predictor: Predictor, instances: Instances) -> Tensor:
     kept = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
-    kept[instances.center[instances.center >= 0]] = True
+    kept[instances.roots] = True
     index = torch.arange(len(instances), device=instances.device)
     parts = []
     for chunk in predictor.chunks(predictor.cost(instances)):

@@ -14,13 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.checks import check_graph, check_index
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import InputGraph, input_graphs, without_batch
+from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.observer import Observation, Observer, observe_graphs
 from gflowexplainer.model.predictor import Predictor
@@ -72,8 +73,12 @@ class Task(ABC):
             index=self.index.cpu(),
             target=self._given,
             settings=settings,
-            task=f"{predictor.mode}, {predictor.level}, {predictor.return_type}",
+            task=", ".join(map(str, (predictor.mode, predictor.level, predictor.return_type, *self._types()))),
         )
+
+    def _types(self) -> tuple[Any, ...]:
+        """Returns the types that are predicted, where there are any."""
+        return tuple(filter(None, (self.predictor.node_type, self.predictor.edge_type)))
 
 
 class NodeTask(Task):
@@ -88,6 +93,7 @@ class NodeTask(Task):
         limit: Bound on the nodes of an instance.
         data: The graph as the user passed it.
         kept: What is known from earlier calls, and where this task leaves what it finds out.
+        node_type: In the flat form of a heterogeneous graph, the type of the nodes; ids are then those of the type.
     """
 
     def __init__(
@@ -101,6 +107,7 @@ class NodeTask(Task):
         limit: int | None = None,
         data: Any = None,
         kept: KeptForModel | None = None,
+        node_type: str | None = None,
     ) -> None:
         self.graph, self._limit, self._detached = graph, limit, graph.detached()
         self._kept = kept = KeptForModel() if kept is None else kept
@@ -112,9 +119,13 @@ class NodeTask(Task):
             graph_index = index_before or GraphIndex.build(edge_index, self.num_nodes)
         else:
             graph_index.refuse_another(edge_index, self.num_nodes)
-        every = torch.arange(self.num_nodes, device=x.device)
-        super().__init__(predictor, data, every if index is None else check_index(index, self.num_nodes, x.device))
-        self._given = given_targets(predictor, target, self.index, self.num_nodes)
+        self.span = slice(0, self.num_nodes) if node_type is None else _typed(graph).span(node_type)
+        """The nodes that the model predicts at."""
+        count = self.span.stop - self.span.start
+        where = "the graph" if node_type is None else f"the type {node_type!r}"
+        own = torch.arange(count, device=x.device) if index is None else check_index(index, count, x.device, where)
+        super().__init__(predictor, data, own + self.span.start)
+        self._given = given_targets(predictor, target, own, count)
         self._graph_index = graph_index
         self._observer = Observer(predictor, x, edge_index, self._detached.arguments, graph_index, limit, whole=whole)
 
@@ -142,7 +153,8 @@ class NodeTask(Task):
 
     def _instances(self, nodes: Tensor) -> Instances:
         graph, hops = self._detached, None if self._everything else self.predictor.num_hops
-        return Instances.cut(graph.x, self._graph_index, nodes, hops, limit=self._limit, **graph.arguments)
+        cut = Instances.cut(graph.x, self._graph_index, nodes, hops, limit=self._limit, **graph.arguments)
+        return self.predictor.typed(cut)
 
     def _cut(self, nodes: Tensor, label: Tensor | None) -> TaskInputs:
         instances, predictor = self._instances(nodes), self.predictor
@@ -150,9 +162,13 @@ class NodeTask(Task):
         seen = self._observer.at(instances)
         self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
         node_prediction = predictor.read(seen.output)
+        if self.span != slice(0, self.num_nodes):
+            # At nodes of other types the model predicts nothing.
+            own = (instances.node_id >= self.span.start) & (instances.node_id < self.span.stop)
+            node_prediction = torch.where(own[:, None], node_prediction, 0.0)
         if label is not None:
             # The same node may be explained with several targets: these are different instances.
-            instances = _named(instances, combine(instances.graph, hash_rows(label)))
+            instances = named_instances(instances, combine(instances.graph, hash_rows(label)))
         return TaskInputs(
             predictor,
             instances,
@@ -176,10 +192,11 @@ class NodeTask(Task):
     ) -> Fields:
         """Puts together what PyG keeps of a prediction: of all nodes where all were evaluated, else of those around."""
         regression = self.predictor.mode == "regression"
-        node = instances.node_id[instances.center[i]]
+        first, count = self.span.start, self.span.stop - self.span.start
+        node = instances.node_id[instances.center[i]] - first
         if everywhere is not None:
-            prediction: Any = everywhere.output
-            target: Any = prediction if regression else self._classes
+            prediction: Any = everywhere.output[self.span]
+            target: Any = prediction if regression else self._classes[self.span]
             if label is not None:
                 target = _with_row(target, node, label[i])
             return {"prediction": prediction, "target": target, "index": node.reshape(1)}
@@ -188,9 +205,11 @@ class NodeTask(Task):
         own = seen.output[part] if regression else node_prediction[part].argmax(dim=1)
         if label is not None:
             own = _with_row(own, instances.center[i] - instances.ptr[i], label[i])
+        fits = (place >= first) & (place < self.span.stop)
+        place = place[fits] - first
         return {
-            "prediction": SparseRows(seen.output[part], place, self.num_nodes, fill=torch.nan),
-            "target": SparseRows(own, place, self.num_nodes, fill=torch.nan if regression else -1),
+            "prediction": SparseRows(seen.output[part][fits], place, count, fill=torch.nan),
+            "target": SparseRows(own[fits], place, count, fill=torch.nan if regression else -1),
             "index": node.reshape(1),
         }
 
@@ -225,7 +244,7 @@ class GraphTask(Task):
     ) -> None:
         if len(graphs) == 0:
             raise InstanceError("There is no graph to explain. Pass at least one.")
-        places = _positions(index, len(graphs))
+        places = positions(index, len(graphs))
         self._graphs = [graphs[place] for place in places]
         for number, graph in zip(places, self._graphs, strict=True):
             check_graph(graph.x, graph.edge_index, f"graph {number}")
@@ -251,7 +270,8 @@ class GraphTask(Task):
             data.append(Data(x=given.x, edge_index=given.edge_index, **rows))
         label = None if self._given is None else self._given[which]
         shared = {name: value for name, value in shared.items() if name not in names}
-        instances = _by_content(Instances.join(data, arguments=sorted(names), **shared), label)
+        instances = predictor.typed(Instances.join(data, arguments=sorted(names), **shared))
+        instances = _by_content(instances, label, *predictor.contents(instances))
         seen = observe_graphs(predictor, instances)
         target = Target.of(predictor, instances, label, prediction=predictor.read(seen.output))
         preserved: Any = target.prediction if target.label is None else target.label
@@ -271,43 +291,11 @@ class GraphTask(Task):
         )
 
 
-def task_of(
-    predictor: Predictor,
-    data: Any,
-    index: Any = None,
-    target: Any = None,
-    *,
-    graph_index: GraphIndex | None = None,
-    limit: int | None = None,
-    arguments: dict[str, Any] | None = None,
-    kept: KeptForModel | None = None,
-) -> NodeTask | GraphTask:
-    """Makes the task of what a user passes to :meth:`~gflowexplainer.GFlowExplainer.explain`.
-
-    Args:
-        predictor: The model.
-        data: One graph, or for graph tasks a list, a ``Batch`` or a dataset of graphs.
-        index: Nodes, or positions of graphs; all if ``None``.
-        target: Classes or values to preserve instead of the predicted ones.
-        graph_index: The index of the one graph, where it has been built already.
-        limit: Bound on the nodes of an instance, at node level.
-        arguments: Further arguments of the model.
-        kept: What is known from earlier calls about the graph whose nodes are explained.
-    """
-    given = dict(arguments or {})
-    graphs = input_graphs(data.to_data_list() if isinstance(data, Batch) else data, predictor.model, given)
-    if predictor.level == "node":
-        if len(graphs) != 1:
-            raise InstanceError(
-                f"A node-level model is explained on one graph (got {len(graphs)}). "
-                "Pass one Data, or a model_config with task_level='graph'."
-            )
-        return NodeTask(predictor, graphs[0], index, target, graph_index=graph_index, limit=limit, data=data, kept=kept)
-    if graph_index is not None:
-        raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
-    if "batch" in given and len(without_batch(graphs[0])) > 1:
-        raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
-    return GraphTask(predictor, [without_batch(graph)[0] for graph in graphs], index, target, data=data, kept=kept)
+def _typed(graph: InputGraph) -> TypedGraph:
+    """Returns the heterogeneous graph that this one is the flat form of."""
+    if graph.typed is None:
+        raise InstanceError("'node_type' and 'edge_type' belong to a HeteroData. Leave them out.")
+    return graph.typed
 
 
 def check_one(index: Any, what: str) -> None:
@@ -319,24 +307,24 @@ def check_one(index: Any, what: str) -> None:
         )
 
 
-def _positions(index: Any, count: int) -> list[int]:
-    """Turns positions of graphs into a list, or says which one does not exist."""
+def positions(index: Any, count: int, what: str = "graph") -> list[int]:
+    """Turns positions of graphs or links into a list, or says which one does not exist."""
     if index is None:
         return list(range(count))
     try:
         places = torch.as_tensor(index).reshape(-1)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InstanceError(f"'index' must hold positions of graphs (got {index!r}).") from error
+        raise InstanceError(f"'index' must hold positions of {what}s (got {index!r}).") from error
     if places.dtype == torch.bool and places.numel() == count:
         places = torch.nonzero(places).flatten()
     if places.numel() == 0:
-        raise InstanceError("'index' is empty. Pass at least one graph.")
+        raise InstanceError(f"'index' is empty. Pass at least one {what}.")
     if places.is_floating_point() or places.is_complex() or places.dtype == torch.bool:
         raise InstanceError(f"'index' must hold whole numbers (got {places.dtype}). Call .long() on it.")
     wrong = [place for place in places.tolist() if not 0 <= place < count]
     if wrong:
         raise InstanceError(
-            f"'index' names graph {wrong[0]}, but there are {count}. Pass positions in [0, {count}); to explain a "
+            f"'index' names {what} {wrong[0]}, but there are {count}. Pass positions in [0, {count}); to explain a "
             "node, use a node-level model with task_level='node'."
         )
     return places.tolist()
@@ -349,21 +337,30 @@ def _with_row(values: Tensor, row: Tensor, value: Tensor) -> Tensor:
     return copy
 
 
-def _named(instances: Instances, number: Tensor) -> Instances:
+def named_instances(instances: Instances, number: Tensor) -> Instances:
     """Names each instance by a number ``[I]``, from which all its noise follows."""
     return replace(instances, graph=number, key=combine(number[instances.owner], instances.node_id))
 
 
-def _by_content(instances: Instances, label: Tensor | None) -> Instances:
-    """Names graphs by what they hold instead of their position, so that no batch changes their explanation."""
+def _by_content(
+    instances: Instances, label: Tensor | None, node_content: dict[str, Tensor], edge_content: dict[str, Tensor]
+) -> Instances:
+    """Names graphs by what they hold instead of their position, so that no batch changes their explanation.
+
+    Args:
+        instances: The graphs.
+        label: What is to be preserved of each, if the user says it.
+        node_content: What the model is given of each node beside features, by name, ``[n, ...]``.
+        edge_content: The same of each edge, ``[e, ...]``.
+    """
     count, first = len(instances), instances.ptr[:-1]
     edge_owner = segment_ids(instances.edge_counts, instances.edge_id.numel())
     source, target = instances.edge_index - first[edge_owner]
     node = combine(instances.node_id, hash_rows(instances.x))
     edge = combine(instances.edge_id, source, target)
-    for _, value in sorted(instances.node_arguments.items()):
+    for _, value in sorted(node_content.items()):
         node = combine(node, hash_rows(value))
-    for _, value in sorted(instances.edge_arguments.items()):
+    for _, value in sorted(edge_content.items()):
         edge = combine(edge, hash_rows(value))
     number = combine(segment_sum(node, instances.owner, count), segment_sum(edge, edge_owner, count))
-    return _named(instances, number if label is None else combine(number, hash_rows(label)))
+    return named_instances(instances, number if label is None else combine(number, hash_rows(label)))

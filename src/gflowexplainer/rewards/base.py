@@ -161,11 +161,13 @@ class Reward(ABC):
                 kept = self.kept_mask(part)
                 if without:
                     kept = ~kept
-                    if self.predictor.level == "node":
-                        kept |= self._center_mask(part.instance)
+                    if self.predictor.level != "graph":
+                        kept |= self._root_mask(part.instance)
                 parts.append(self.predictor.predict(self.instances, part.instance, kept, removal, alone=not without))
         return torch.cat(parts)
 
-    def _center_mask(self, instance: Tensor) -> Tensor:
-        owner, node = ranges(self.instances.ptr[instance], self.instances.node_counts[instance])
-        return node == self.instances.center[instance][owner]
+    def _root_mask(self, instance: Tensor) -> Tensor:
+        _, node = ranges(self.instances.ptr[instance], self.instances.node_counts[instance])
+        is_root = torch.zeros(self.instances.num_nodes, dtype=torch.bool, device=node.device)
+        is_root[self.instances.roots] = True
+        return is_root[node]

@@ -38,11 +38,17 @@ def random_subgraphs(
     """
     every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
     keys = rollout_keys(instances, every, settings.seed, stream)
-    start = instances.center[every] if instances.level == "node" else None
+    start = None if instances.level == "graph" else instances.center[every]
+    bound = MEASURED_NODES
+    if instances.within is not None:
+        # Both ends of a link have to be reached.
+        bound = max(bound, int(instances.within.max()))
+    elif ends:
+        return grow_at_random(instances, every, start, bound, keys)
+    grown = roll_out(instances, every, start, bound, grow_uniformly, keys, cuts=False)
     if ends:
-        return grow_at_random(instances, every, start, MEASURED_NODES, keys)
-    grown = roll_out(instances, every, start, MEASURED_NODES, grow_uniformly, keys, cuts=False)
-    visited = grown.state[grown.states.size[grown.state] > 0]
+        return grown.subgraphs
+    visited = grown.state[grown.states.complete[grown.state]]
     return grown.states.subgraphs[visited]
 
 

@@ -265,11 +265,11 @@ class ConsensusReward(Reward):
             return None
         instances = self.instances
         value = self._directed(self.own).clamp(min=0)
-        center = instances.center[instances.center >= 0]
-        value[center] = 0
+        roots = instances.roots
+        value[roots] = 0
         top = segment_max(value, instances.owner, len(instances), empty=0.0)[instances.owner]
         share = torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
-        share[center] = 1.0
+        share[roots] = 1.0
         return share
 
     def calibrate(self, subgraphs: Subgraphs) -> None:

@@ -68,7 +68,7 @@ class ContextReward(Reward):
         number = torch.arange(self.num_contexts, device=instances.device)[:, None]
         draw = uniform(seed, instances.own_key[instances.owner], instances.key, number)
         contexts = draw < self.keep_probability
-        contexts[:, instances.center[instances.center >= 0]] = True
+        contexts[:, instances.roots] = True
         return contexts
 
     def _hash_contexts(self) -> Tensor:

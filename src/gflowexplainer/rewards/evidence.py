@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.rewards.occlusion import losses
 
 MAX_KINDS = 16
@@ -27,10 +29,11 @@ class Evidence:
     The description of a subgraph counts its nodes by kind, its nodes and its inner edges. "Kind" is soft: at node level
     the class probabilities that the model predicts at the node, which know of its surroundings already; at graph level
     its input features, which do not, and at either level what the model loses without it. At graph level the inner
-    edges are also counted by the kinds of both ends.
+    edges are also counted by the kinds of both ends. In a graph of several types, the type of a node is a kind, and
+    inner edges are counted by relation.
 
     Attributes:
-        instances: Instances with ``n`` nodes.
+        instances: Instances with ``n`` nodes and ``m`` neighbour entries.
         kind: How much each node is of each kind, shape ``[n, D]``.
     """
 
@@ -40,6 +43,19 @@ class Evidence:
     @property
     def _by_pair(self) -> bool:
         return self.instances.level == "graph"
+
+    @cached_property
+    def _relation(self) -> Tensor:
+        """Which relations join the ends of each neighbour entry, shape ``[m, R]``; ``[m, 0]`` with fewer than two."""
+        instances = self.instances
+        number, types = num_relations(instances), instances.edge_arguments.get("edge_type")
+        found = self.kind.new_zeros(instances.neighbor.numel(), number)
+        if number and types is not None:
+            source, target = instances.edge_index
+            for one, other in ((source, target), (target, source)):
+                entry, there = find_sorted(instances.neighbor_key, one * instances.num_nodes + other)
+                found[entry[there], types[there]] = 1
+        return found
 
     @classmethod
     def of(cls, instances: Instances, raw: Tensor, basis: Tensor) -> Evidence:
@@ -54,7 +70,8 @@ class Evidence:
     def num_columns(self) -> int:
         """Length ``P`` of a description."""
         kinds = self.kind.size(1)
-        return kinds + 2 + (kinds * (kinds + 1) // 2 if self._by_pair else 0)
+        pairs = kinds * (kinds + 1) // 2 if self._by_pair else 0
+        return kinds + 2 + num_relations(self.instances) + pairs
 
     def describe(self, subgraphs: Subgraphs) -> Tensor:
         """Describes ``B`` subgraphs: nodes by kind, nodes, edges, edges by pair of kinds, shape ``[B, P]``."""
@@ -65,17 +82,18 @@ class Evidence:
         row, slot = torch.nonzero(subgraphs.filled, as_tuple=True)
         nodes = self.kind.new_zeros(len(subgraphs), self.kind.size(1))
         nodes.index_add_(0, row, self.kind[subgraphs.members[row, slot]])
-        row, one, other, _ = inner_edges(self.instances, subgraphs)
-        kinds = self._pairs(subgraphs.members[row, one], subgraphs.members[row, other])
+        row, one, other, entry = inner_edges(self.instances, subgraphs)
+        kinds = self._edge_kinds(subgraphs.members[row, one], subgraphs.members[row, other], entry)
         edges = self.kind.new_zeros(len(subgraphs), 1 + kinds.size(1))
         edges.index_add_(0, row, torch.cat([kinds.new_ones(kinds.size(0), 1), kinds], dim=1))
         return torch.cat([nodes, subgraphs.size[:, None].to(nodes), edges], dim=1)
 
-    def _pairs(self, one: Tensor, other: Tensor) -> Tensor:
-        """Returns the kinds of edges between nodes, both ``[Q]``, shape ``[Q, D (D + 1) / 2]``, or ``[Q, 0]``."""
+    def _edge_kinds(self, one: Tensor, other: Tensor, entry: Tensor) -> Tensor:
+        """Returns the kinds of edges between nodes, both ``[Q]``: relations, then pairs of kinds where they count."""
+        relation = self._relation[entry]
         if self._by_pair:
-            return pair_products(self.kind[one], self.kind[other])
-        return self.kind.new_zeros(one.numel(), 0)
+            return torch.cat([relation, pair_products(self.kind[one], self.kind[other])], dim=1)
+        return relation
 
     def node_values(self, weight: Tensor) -> Tensor:
         """Values every node by the weights ``[I, P]`` of its instance, shape ``[n]``."""
@@ -90,13 +108,18 @@ class Evidence:
         for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
             one, other = row[part], instances.neighbor[part]
             own = weight[instances.owner[one], kinds + 1 :]
-            values.append(own[:, 0] + (self._pairs(one, other) * own[:, 1:]).sum(dim=1))
+            values.append(own[:, 0] + (self._edge_kinds(one, other, part) * own[:, 1:]).sum(dim=1))
         return torch.cat(values) if values else self.kind.new_zeros(0)
 
     def is_pair(self) -> Tensor:
         """Marks the columns of a description that count edges by kinds, shape ``[P]``."""
         place = torch.arange(self.num_columns, device=self.kind.device)
-        return place >= self.kind.size(1) + 2
+        return place >= self.kind.size(1) + 2 + num_relations(self.instances)
+
+
+def num_relations(instances: Instances) -> int:
+    """Returns the number of relations that edges are counted by: 0 where there are fewer than two."""
+    return instances.num_relations if instances.num_relations > 1 else 0
 
 
 def pair_products(one: Tensor, other: Tensor) -> Tensor:
@@ -129,21 +152,27 @@ def basis_of(raw: Tensor) -> Tensor:
 
 def has_shared(inputs: TaskInputs) -> bool:
     """Says whether nodes of different instances can be told apart by the same few columns."""
-    return inputs.instances.level == "node" or inputs.instances.x.size(1) <= MAX_KINDS
+    instances = inputs.instances
+    return instances.level != "graph" or instances.num_types > 1 or instances.x.size(1) <= MAX_KINDS
 
 
 def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = None) -> Tensor:
     """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
 
     ``"shared"``: what means the same in every instance; at node level what the model predicts there, at graph level the
-    node's features. ``"own"``: what the model loses without the node in this very instance, for which it is evaluated
-    once a node. ``"both"``: these columns side by side.
+    node's features, and its type before them where there are several. ``"own"``: what the model loses without the node
+    in this very instance, for which it is evaluated once a node. ``"both"``: these columns side by side.
+
+    Links have one kind, named ``"shared"``: type and few features of a node, and what the model loses without it if it
+    lies on a way between both ends.
 
     Args:
         inputs: The instances, with what the model says of them.
         kind: Which columns.
         own: The :func:`~gflowexplainer.rewards.occlusion.losses`, where they are known already.
     """
+    if inputs.instances.other_end is not None:
+        return _link_evidence(inputs)
     columns = []
     if kind != EvidenceType.own:
         columns.append(_shared(inputs).double())
@@ -154,6 +183,8 @@ def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = No
 
 
 def _shared(inputs: TaskInputs) -> Tensor:
+    if inputs.instances.num_types > 1:
+        return _typed_evidence(inputs)
     if inputs.instances.level == "graph":
         return inputs.instances.x
     if inputs.node_prediction is None:
@@ -162,3 +193,27 @@ def _shared(inputs: TaskInputs) -> Tensor:
             "reward='context'."
         )
     return inputs.node_prediction
+
+
+def on_ways(instances: Instances) -> Tensor:
+    """Marks the nodes on ways by which both ends of a link are to be joined, shape ``[n]``."""
+    assert instances.within is not None
+    nodes = instances.hops_from(instances.center) + instances.hops_to_other_end + 1
+    return (nodes <= instances.within[instances.owner]) & (nodes > 0)
+
+
+def _link_evidence(inputs: TaskInputs) -> Tensor:
+    lost = losses(inputs.predictor, inputs.instances, inputs.target, on_ways(inputs.instances))
+    return torch.cat([_typed_evidence(inputs), lost.double()], dim=1)
+
+
+def _typed_evidence(inputs: TaskInputs) -> Tensor:
+    """Returns the type of each node as an indicator for each, what the model predicts where it does, and few features.
+
+    The features that the flow network is told, the columns of ``x``, hold the type already.
+    """
+    x, types = inputs.instances.x.double(), inputs.instances.num_types
+    few = x if x.size(1) < MAX_KINDS else x[:, : types if types > 1 else 0]
+    if inputs.node_prediction is None:
+        return few
+    return torch.cat([few, inputs.node_prediction.double()], dim=1)

@@ -63,7 +63,9 @@ class Candidates:
     pooling: float = 30.0
 
     def kinds(self, inputs: TaskInputs) -> tuple[EvidenceType, ...]:
-        """Returns the kinds of evidence that instances allow."""
+        """Returns the kinds of evidence that instances allow; links have but one."""
+        if inputs.instances.other_end is not None:
+            return (EvidenceType.shared,)
         if self.evidence != EvidenceType.auto:
             return (self.evidence,)
         if not has_shared(inputs):

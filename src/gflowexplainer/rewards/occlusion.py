@@ -15,21 +15,27 @@ MOST = 1000
 
 
 @torch.no_grad()
-def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
+def losses(predictor: Predictor, instances: Instances, target: Target, which: Tensor | None = None) -> Tensor:
     """Returns how much the strength of the target falls where each node is gone, shape ``[n, 1]``.
 
-    In an instance of more than :data:`MOST` nodes, some that stand beside each other in the list go together.
+    In an instance of more than :data:`MOST` such nodes, some that stand beside each other in the list go together.
 
     Args:
         predictor: The explained model.
         instances: The instances.
         target: What is held.
+        which: The nodes that are tried, shape ``[n]``; of the others nothing is lost. All if not given.
     """
-    counts, owner = instances.node_counts, instances.owner
-    questions = counts.clamp(max=MOST)
-    place = torch.arange(instances.num_nodes, device=instances.device) - instances.ptr[owner]
+    counts = instances.node_counts
+    tried = torch.arange(instances.num_nodes, device=instances.device)
+    tried = tried if which is None else tried[which]
+    owner = instances.owner[tried]
+    asked_of = torch.bincount(owner, minlength=len(instances))
+    questions = asked_of.clamp(max=MOST)
+    place = torch.arange(tried.numel(), device=instances.device) - pointers(asked_of)[owner]
     # The question in which a node is missing.
-    missing = pointers(questions)[owner] + place * questions[owner] // counts[owner]
+    missing = torch.full((instances.num_nodes,), -1, device=instances.device)
+    missing[tried] = pointers(questions)[owner] + place * questions[owner] // asked_of[owner]
     instance, answers = segment_ids(questions), []
     with predictor.evaluating():
         for part in predictor.chunks(predictor.cost(instances)[instance]):
@@ -39,4 +45,7 @@ def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor
             answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
         whole = predictor.whole(instances)
     whole = target.strength(whole, torch.arange(len(instances), device=instances.device))
-    return (whole[owner] - torch.cat(answers)[missing])[:, None]
+    lost = whole.new_zeros(instances.num_nodes)
+    if answers:
+        lost[tried] = whole[owner] - torch.cat(answers)[missing[tried]]
+    return lost[:, None]

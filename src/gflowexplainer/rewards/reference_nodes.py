@@ -12,7 +12,8 @@ import torch
 
 from gflowexplainer.choices import RewardType
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.model.task import GraphTask, NodeTask
+from gflowexplainer.model.requests import AnyTask
+from gflowexplainer.model.task import NodeTask
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.sorting import first_of_each
@@ -35,7 +36,7 @@ class ReferenceNodes:
         settings: All settings; ``settings.reference_nodes`` is how many are needed.
     """
 
-    def __init__(self, task: NodeTask | GraphTask, settings: Settings) -> None:
+    def __init__(self, task: AnyTask, settings: Settings) -> None:
         self.task, self.settings = task, settings
         self._known: dict[int | None, Consensus | None] = {}
 
@@ -47,7 +48,7 @@ class ReferenceNodes:
         """
         if self.settings.reward != RewardType.consensus or self.settings.reference_nodes == 0:
             return None
-        if isinstance(self.task, GraphTask) or inputs.instances.num_nodes >= _LARGE:
+        if not isinstance(self.task, NodeTask) or inputs.instances.num_nodes >= _LARGE:
             return None
         label = None if inputs.target.label is None else int(inputs.target.label)
         if label not in self._known:
@@ -61,7 +62,9 @@ class ReferenceNodes:
     def _learn(self, task: NodeTask, label: int | None) -> Consensus | None:
         settings = self.settings
         draws = torch.arange(_CALLED * settings.reference_nodes, device=task.index.device)
-        drawn, first, _ = first_of_each((uniform(settings.seed, Stream.reference_nodes, draws) * task.num_nodes).long())
+        count = task.span.stop - task.span.start
+        number = (uniform(settings.seed, Stream.reference_nodes, draws) * count).long()
+        drawn, first, _ = first_of_each(number + task.span.start)
         called = drawn[torch.argsort(first)]
         if called.numel() == 1:
             return None

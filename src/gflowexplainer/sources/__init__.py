@@ -4,5 +4,15 @@ from gflowexplainer.sources.graph_files import load_graphs, save_graphs
 from gflowexplainer.sources.karate import karate_club
 from gflowexplainer.sources.model_files import fill_weights, load_model
 from gflowexplainer.sources.smiles import read_molecules
+from gflowexplainer.sources.typed_files import load_typed_graph, save_typed_graph
 
-__all__ = ["fill_weights", "karate_club", "load_graphs", "load_model", "read_molecules", "save_graphs"]
+__all__ = [
+    "fill_weights",
+    "karate_club",
+    "load_graphs",
+    "load_model",
+    "load_typed_graph",
+    "read_molecules",
+    "save_graphs",
+    "save_typed_graph",
+]

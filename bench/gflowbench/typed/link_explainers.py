@@ -1,0 +1,169 @@
+"""Explainers of links by one protocol: each gives a score to the edges around a link."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import networkx
+import torch
+from torch_geometric.explain import Explainer, GNNExplainer
+
+from gflowbench.typed.user_item_attr import LinkTruth, TypedEdge
+from gflowexplainer import GFlowExplainer
+
+EDGE = {"mode": "binary_classification", "task_level": "edge", "return_type": "raw"}
+PATHS = 60
+"""Paths of an explanation that are ranked."""
+
+
+@dataclass(frozen=True)
+class LinkAnswers:
+    """Edge scores of every test link.
+
+    Attributes:
+        scores: For each link, the score of each edge that has one.
+        fit_seconds: What fitting took, once.
+        seconds: What explaining took, a link.
+    """
+
+    scores: list[dict[TypedEdge, float]]
+    fit_seconds: float
+    seconds: float
+
+
+LinkExplainer = Callable[[LinkTruth, int], LinkAnswers]
+
+
+def ours(task: LinkTruth, seed: int, **settings: Any) -> LinkAnswers:
+    """GFlowExplainer through its public face: fitted to training links; edges by the rank of their paths."""
+    begin = time.perf_counter()
+    algorithm = GFlowExplainer(seed=seed, **settings)
+    algorithm.fit(
+        task.model, task.graph, edge_label_index=task.train, edge_type=task.edge_type, model_config=EDGE, progress=False
+    )
+    fitted = time.perf_counter()
+    found = algorithm.explain(task.model, task.graph, edge_label_index=task.test)
+    paths = [explanation.paths(PATHS) for explanation in found]
+    seconds = (time.perf_counter() - fitted) / len(found)
+    scores = []
+    for explanation, ranked in zip(found, paths, strict=True):
+        score: dict[TypedEdge, float] = {}
+        for key in task.graph.edge_types:
+            mask = explanation[key].edge_mask
+            score |= {(key, place): float(mask[place]) for place in torch.nonzero(mask).flatten().tolist()}
+        scores.append(score | by_rank(path.edges for path in ranked))
+    return LinkAnswers(scores, fitted - begin, seconds)
+
+
+def by_rank(paths: Iterable[Iterable[TypedEdge]]) -> dict[TypedEdge, float]:
+    """Scores edges by the first path that they are on, above 1, better paths higher."""
+    order = list(dict.fromkeys(edge for path in paths for edge in path))
+    return {edge: 1.0 + len(order) - number for number, edge in enumerate(order)}
+
+
+def gnn_explainer(task: LinkTruth, seed: int, epochs: int = 100) -> LinkAnswers:
+    """PyG's GNNExplainer at edge level: a mask over edges, learned for each link."""
+    torch.manual_seed(seed)
+    explainer = Explainer(
+        task.model,
+        GNNExplainer(epochs=epochs),
+        explanation_type="model",
+        edge_mask_type="object",
+        node_mask_type=None,
+        model_config=EDGE,
+    )
+    graph, scores = task.graph, []
+    begin = time.perf_counter()
+    for link in task.test.t():
+        found = explainer(graph.x_dict, graph.edge_index_dict, edge_label_index=link[:, None])
+        scores.append(
+            {
+                (key, place): float(value)
+                for key in graph.edge_types
+                for place, value in enumerate(found[key].edge_mask.tolist())
+            }
+        )
+    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+
+
+def shortest_ways(task: LinkTruth, seed: int) -> LinkAnswers:
+    """No explainer at all: edges on a shortest way between the ends, in either direction; ties by chance."""
+    graph = _flat(task)
+    begin, scores = time.perf_counter(), []
+    for one, other in _ends(task):
+        near, far = (networkx.single_source_shortest_path_length(graph, end) for end in (one, other))
+        shortest = near.get(other, 10**6)
+        scores.append(
+            {
+                edge: 1.0
+                for u, v, edges in graph.edges(data="edges")
+                for edge in edges
+                if min(near.get(u, 10**6) + far.get(v, 10**6), near.get(v, 10**6) + far.get(u, 10**6)) + 1 == shortest
+            }
+        )
+    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+
+
+def model_paths(task: LinkTruth, seed: int) -> LinkAnswers:
+    """A path baseline: shortest paths, ranked by what the model says where the path is all that there is."""
+    graph = _flat(task)
+    begin, scores = time.perf_counter(), []
+    for (one, other), link in zip(_ends(task), task.test.t(), strict=True):
+        try:
+            paths = list(networkx.all_shortest_paths(graph, one, other))[:200]
+        except networkx.NetworkXNoPath:
+            paths = []
+        rated = sorted(((_alone(task, path, link), path) for path in paths), key=lambda pair: -pair[0])
+        scores.append(by_rank([_along(task, graph, path) for _, path in rated]))
+    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+
+
+def _along(task: LinkTruth, graph: networkx.Graph, path: list[Any]) -> list[TypedEdge]:
+    """Returns the edges of a path, those that run along it where there are any."""
+    found = []
+    for u, v in pairwise(path):
+        edges = graph.edges[u, v]["edges"]
+        ahead = [e for e in edges if task.graph[e[0]].edge_index[:, e[1]].tolist() == [u[1], v[1]] and e[0][0] == u[0]]
+        found.append((ahead or edges)[0])
+    return found
+
+
+@torch.no_grad()
+def _alone(task: LinkTruth, path: list[Any], link: torch.Tensor) -> float:
+    """Evaluates the model on the nodes of a path."""
+    keep = {
+        key: torch.tensor(sorted(n for t, n in path if t == key), dtype=torch.long) for key in task.graph.node_types
+    }
+    cut = task.graph.subgraph(keep)
+    source, _, target = task.edge_type
+    place = [torch.searchsorted(keep[key], end) for key, end in zip((source, target), link, strict=True)]
+    return float(task.model(cut.x_dict, cut.edge_index_dict, torch.stack(place)[:, None]))
+
+
+def _flat(task: LinkTruth) -> networkx.Graph:
+    """Returns the graph with nodes (type, id) and, at each pair of neighbours, all edges between them."""
+    graph = networkx.Graph()
+    for key in task.graph.edge_types:
+        for place, (u, v) in enumerate(task.graph[key].edge_index.t().tolist()):
+            one, other = (key[0], u), (key[2], v)
+            if not graph.has_edge(one, other):
+                graph.add_edge(one, other, edges=[])
+            graph.edges[one, other]["edges"].append((key, place))
+    return graph
+
+
+def _ends(task: LinkTruth) -> list[tuple[Hashable, Hashable]]:
+    source, _, target = task.edge_type
+    return [((source, one), (target, other)) for one, other in task.test.t().tolist()]
+
+
+LINK_EXPLAINERS: dict[str, LinkExplainer] = {
+    "ours": ours,
+    "shortest ways": shortest_ways,
+    "paths by model": model_paths,
+    "GNNExplainer": gnn_explainer,
+}
