@@ -1,5 +1,7 @@
 """Which evidence is believed: the rule by hand, the held-out score against scikit-learn, models that are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,6 +50,12 @@ def test_the_rule(trials: list[EvidenceTrial], wanted: str) -> None:
 def test_the_contexts_that_explain_more_are_taken() -> None:
     chosen = choose([trial("shared", 0.3, 0.5), trial("shared", 0.4, 0.8)])
     assert chosen.keep_probability == 0.8
+
+
+@pytest.mark.parametrize(("pooled", "apart", "wanted"), [(0.3, 0.5, True), (0.3, 0.35, False), (0.05, 0.6, False)])
+def test_classes_have_weights_of_their_own_where_that_explains_clearly_more(pooled, apart, wanted) -> None:
+    trials = [trial("shared", pooled), replace(trial("shared", apart), by_class=True)]
+    assert choose(trials).by_class == wanted
 
 
 def test_held_out_is_the_share_that_the_other_half_predicts() -> None:

@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(toy, tmp_path):
     (tmp_path / "file").write_text("")
     result = invoke("evaluate", "--dataset", "tree-cycles", "--seeds", 1, "--out", tmp_path / "file", "--quiet")
     assert result.exit_code == 1
-    assert "could not be written" in result.stderr
+    assert "cannot be made" in result.stderr
     assert result.stderr.count("\n") == 1
 
 

@@ -64,7 +64,7 @@ def test_ours_on_graphs_and_nodes() -> None:
         for case, explanation in zip(cases, found, strict=True):
             assert explanation.scores.shape == (case.num_nodes,)
             assert explanation.parts is not None
-            assert 1 <= len(explanation.parts[0]) <= 4
+            assert len(explanation.parts[0]) >= 1
             assert case.center is None or case.center in explanation.parts[0]
     assert gflowexplainer(model, task, [], seed=0) == []
 

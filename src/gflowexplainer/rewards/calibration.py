@@ -34,7 +34,8 @@ def random_subgraphs(
 ) -> Subgraphs:
     """Grows so many ``rollouts`` of each instance at random and gives every state on their way, repeats included.
 
-    They grow from the explained node, or from anywhere in a graph. With ``ends``, only what they grew to is given.
+    They grow from the explained node, or from anywhere in a graph. With ``ends``, only what they grew to is given, and
+    of a small instance no more than half of it: whole instances do not differ.
     """
     every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
     keys = rollout_keys(instances, every, settings.seed, stream)
@@ -44,7 +45,10 @@ def random_subgraphs(
         # Both ends of a link have to be reached.
         bound = max(bound, int(instances.within.max()))
     elif ends:
-        return grow_at_random(instances, every, start, bound, keys)
+        grown_to = grow_at_random(instances, every, start, bound, keys)
+        half = (instances.node_counts[every] // 2).clamp(min=2)[:, None]
+        place = torch.arange(grown_to.members.size(1), device=half.device)
+        return Subgraphs(every, torch.where(place < half, grown_to.members, -1))
     grown = roll_out(instances, every, start, bound, grow_uniformly, keys, cuts=False)
     if ends:
         return grown.subgraphs
