@@ -1,4 +1,4 @@
-r"""GStarX: nodes by the value of Hamiache and Navarro, which shares the gains of coalitions along the edges of the graph.
+r"""GStarX: nodes by the value of Hamiache and Navarro, which shares the gains of coalitions along the graph.
 
 Zhang et al., *GStarX: Explaining Graph Neural Networks with Structure-Aware Cooperative Games*, NeurIPS 2022. A game
 :math:`v` gives rise to the associated game
