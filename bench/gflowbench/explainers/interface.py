@@ -63,7 +63,7 @@ class Subject(TaskInputs):
             max_nodes: Size bound of an explanation; by default the benchmark's motif size and one more.
             return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
             num_hops: Message-passing layers of the model; counted if not given.
-            mode: What it predicts: PyG's ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
+            mode: What it predicts: ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
         """
         if max_nodes is None:
             size = motif_size(benchmark)

@@ -9,8 +9,8 @@ of the explanation,
 
 The first should be large, the second small. On labels, :math:`f(\cdot)_y` is 1 where :math:`y` is the most
 probable class and 0 otherwise. The explained node always stays: without it there is nothing to predict. For a
-regression, where any change is a loss, both are the mean of :math:`|f(G) - f(\cdot)|` in units of the target's scale, labels
-have no fidelity, and unfaithfulness is :math:`1 - \exp(-|f(G) - f(s)|)` in those units.
+regression, where any change is a loss, both are the mean of :math:`|f(G) - f(\cdot)|` in units of the target's scale,
+labels have no fidelity, and unfaithfulness is :math:`1 - \exp(-|f(G) - f(s)|)` in those units.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def robust_fidelity(
 def losses(subject: Subject, prediction: Tensor) -> Tensor:
     """Computes what predictions ``[I, C]`` have lost against those on the whole instances, shape ``[I]``.
 
-    The fall of the probability of the class; for a regression the distance of the value, in units of the target's scale.
+    The fall of the probability of the class; for a regression the distance of the value, in the target's scale.
     """
     target = subject.target
     whole = target.prediction.double()

@@ -1,8 +1,9 @@
 r"""Scores that other benchmarks of explainers use: GraphXAI's, GraphFramEx's, and sufficiency by size.
 
 GraphXAI (Agarwal et al., 2023) scores the agreement of an explanation with the truth by the Jaccard index, GEA; its
-unfaithfulness GEF is :math:`1 - \exp(-\mathrm{KL}(f(G) \,\|\, f(s)))`, which :mod:`gflowbench.metrics.fidelity` computes.
-GraphFramEx (Amara et al., 2022) weighs both fidelities by their harmonic mean, the characterization score.
+unfaithfulness GEF is :math:`1 - \exp(-\mathrm{KL}(f(G) \,\|\, f(s)))`, computed in
+:mod:`gflowbench.metrics.fidelity`. GraphFramEx (Amara et al., 2022) weighs both fidelities by their harmonic mean, the
+characterization score.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CURVE_SIZES = (1, 2, 4, 8, 16)
 
 
 def explanation_accuracy(instances: Instances, explanation: Tensor, truth: GroundTruth) -> float:
-    r"""Averages the Jaccard index of the nodes of explanation ``[n]`` and truth (GEA), over instances that have a truth.
+    r"""Averages the Jaccard index of explanation ``[n]`` and truth (GEA) over the instances that have a truth.
 
     .. math:: \text{GEA} = \frac{TP}{TP + FP + FN}
     """
