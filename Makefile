@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format docs bench faults clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -29,8 +29,14 @@ format: $(VENV)/.installed  ## Rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.installed  ## Build the documentation into build/site; no warning is let pass
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 bench: $(VENV)/.installed  ## Measure speed and exactness; results go to results/bench
 	$(BIN)/python -m benchmarks
+
+faults: $(VENV)/.installed  ## Kill, damage, overfill and misuse; counts what survived, was refused, unclear or wrong
+	OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m faults
 
 clean:  ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage

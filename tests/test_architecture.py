@@ -14,6 +14,7 @@ FLOORS = (
     ("errors", "version"),
     ("choices", "ops", "testing"),
     ("settings", "storage"),
+    ("drawing",),
     ("graphs",),
     ("model",),
     ("flow",),

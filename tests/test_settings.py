@@ -39,7 +39,18 @@ NAMES = {
         "locator_share",
     ],
     "switch": ["relative_beta", "model_embeddings", "node_identities"],
-    "choice": ["reward", "removal", "start", "policy", "propagation", "objective", "measure", "parents"],
+    "choice": [
+        "reward",
+        "evidence",
+        "removal",
+        "direction",
+        "start",
+        "policy",
+        "propagation",
+        "objective",
+        "measure",
+        "parents",
+    ],
 }
 
 
@@ -66,8 +77,9 @@ def test_every_setting_is_tested_here() -> None:
         for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "reference_nodes")
     ]
     + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
-    + [(name, value) for name in ("keep_probability", "final_rate", "locator_share") for value in (0, -0.1, 1.5)]
-    + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 9), ("max_nodes", 1)],
+    + [(name, value) for name in ("final_rate", "locator_share") for value in (0, -0.1, 1.5)]
+    + [("keep_probability", value) for value in (-0.1, 1.5)]
+    + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 21), ("max_nodes", 1)],
 )
 def test_values_that_make_no_sense(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"'{name}'") as caught:
@@ -80,7 +92,7 @@ def test_values_that_make_no_sense(name: str, value: Any) -> None:
     [
         ({"max_nodes": 0}, "'max_nodes' must be at least 1 (got 0)."),
         ({"max_nodes": 2.5}, "'max_nodes' must be a whole number (got 2.5)."),
-        ({"keep_probability": 1.2}, "'keep_probability' must lie in (0, 1] (got 1.2)."),
+        ({"keep_probability": 1.2}, "'keep_probability' must lie in [0, 1] (got 1.2)."),
         ({"beta": 0}, "'beta' must be a positive number (got 0)."),
         ({"beta": float("nan")}, "'beta' must be a finite number (got nan)."),
         ({"relative_beta": "no"}, "'relative_beta' must be True or False (got 'no')."),
@@ -144,7 +156,7 @@ def test_default_is_the_consensus_reward() -> None:
     assert Settings.preset() == Settings()
     settings = Settings()
     assert (settings.reward, settings.removal, settings.objective) == ("consensus", "auto", "log_partition_variance")
-    assert (settings.beta, settings.relative_beta) == (2.0, True)
+    assert (settings.beta, settings.relative_beta, settings.max_nodes) == (4.0, True, 20)
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:

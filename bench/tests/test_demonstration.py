@@ -11,6 +11,7 @@ from gflowbench.protocol import Loaded, Problem
 from gflowexplainer.cli.application import app
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.report.run_folder import Run
+from gflowexplainer.storage.files import file_name
 
 QUICK = {"epochs": 3, "num_contexts": 4, "max_nodes": 3}
 
@@ -62,7 +63,7 @@ def test_from_nothing_to_a_report(small, tmp_path):
 def test_scored_in_an_earlier_run_that_was_interrupted_before_the_explanations(small, tmp_path):
     words = ["demo", "--out", str(tmp_path / "demo"), "--quiet"]
     assert CliRunner().invoke(app, words).exit_code == 0
-    file = tmp_path / "demo" / "explanations" / "Tree-Cycles-node-1.safetensors"
+    file = tmp_path / "demo" / "explanations" / f"{file_name('Tree-Cycles node 1')}.safetensors"
     before = SubgraphExplanation.load(file)
     file.unlink()
     assert CliRunner().invoke(app, words).exit_code == 0

@@ -47,6 +47,23 @@ class Removal(Choice):
     isolate = "isolate"
 
 
+class EvidenceType(Choice):
+    """What the consensus tells nodes apart by (:mod:`~gflowexplainer.rewards.evidence`)."""
+
+    auto = "auto"
+    shared = "shared"
+    own = "own"
+    both = "both"
+
+
+class Direction(Choice):
+    """Which contributions to a value are explained: all, those that raise it, or those that lower it."""
+
+    any = "any"
+    up = "up"
+    down = "down"
+
+
 class StartRule(Choice):
     """Where explanations of graphs begin."""
 

@@ -18,23 +18,29 @@ from gflowexplainer.choices import Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
+from gflowexplainer.explanation.joint import JointExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import input_graph, without_batch
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
+from gflowexplainer.model.hops import check_hops
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask, check_one, task_of
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.rewards.evidence_report import EvidenceReport
 from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.storage.files import is_file
+from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.distributed import Fabric
-from gflowexplainer.training.trainer import CHECKPOINT, Callback, Trainer, learning
+from gflowexplainer.training.folder import EXPLAINER as FILE
+from gflowexplainer.training.folder import writing
+from gflowexplainer.training.trainer import Callback, Trainer, learning
 
-FILE = "explainer.safetensors"
 KIND = "explainer"
 OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_budget")
 """Arguments that are no settings, and stored with them."""
@@ -101,6 +107,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         for name, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
+        check_hops(num_hops)
         self.settings = Settings.preset(preset, **settings)
         alone = {} if preset == "paper" else ALONE
         self.settings_alone = Settings.preset(preset, **{**alone, **settings})
@@ -141,8 +148,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         target: Tensor | None = None,
         index: int | Tensor | None = None,
         **kwargs: Any,
-    ) -> SubgraphExplanation:
-        """Explains one prediction; called by PyG's ``Explainer``.
+    ) -> SubgraphExplanation | JointExplanation:
+        """Explains one prediction, or several by one pair of masks; called by PyG's ``Explainer``.
 
         Args:
             model: The model.
@@ -150,8 +157,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_index: Edges, shape ``[2, E]``.
             target: Classes or values, one a row of the model's output. Only heeded where they are asked for
                 (``explanation_type="phenomenon"``); otherwise the model's own prediction is explained.
-            index: The one node to explain. At graph level the position of the graph, needed where ``batch`` in
-                ``kwargs`` says that there are several.
+            index: The node to explain, or several: a list, a tensor or a mask. At graph level positions of graphs, all
+                of them if not given, where ``batch`` in ``kwargs`` says that there are several.
             **kwargs: Further arguments of the model.
         """
         connected = hasattr(self, "_explainer_config")
@@ -162,14 +169,13 @@ class GFlowExplainer(ExplainerAlgorithm):
         task: NodeTask | GraphTask
         predictor = self._predictor(model, config)
         if predictor.level == "node":
-            check_one(index, "node")
+            if index is None:
+                check_one(index, "node")
             task = NodeTask(predictor, graph, index, target, limit=self.settings.max_graph_nodes, kept=self._kept)
         else:
-            parts = without_batch(graph)
-            if len(parts) > 1:
-                check_one(index, "graph")
-            task = GraphTask(predictor, parts, index, target)
-        explanation = self._explain(task, config, progress=False)[0]
+            task = GraphTask(predictor, without_batch(graph), index, target, kept=self._kept)
+        found = self._explain(task, config, progress=False)
+        explanation = found[0] if len(found) == 1 else JointExplanation.of(found)
         if connected:
             for name in ("node_mask", "edge_mask"):
                 if getattr(self.explainer_config, f"{name}_type") is None:
@@ -184,6 +190,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         *,
         target: Any = None,
         folder: str | Path | None = None,
+        overwrite: bool = False,
         progress: bool = True,
         callback: Callback | None = None,
         model_config: ModelConfig | Mapping[str, Any] | None = None,
@@ -202,7 +209,10 @@ class GFlowExplainer(ExplainerAlgorithm):
             target: Classes or values to hold instead of the model's own predictions: one for each node of the graph
                 (each graph), or one for each entry of ``index``.
             folder: Where checkpoint, curves and in the end the explainer are stored. A training that was interrupted
-                is taken up again by the same call, and comes to the same weights.
+                is taken up again by the same call, and comes to the same weights. A folder that holds a training of
+                another model, other data (any tensor that the model is given), another index or other settings is
+                refused with what differs.
+            overwrite: Whether to begin anew in ``folder``, whatever it holds of an earlier fit.
             progress: Whether to show a progress bar on standard error.
             callback: Called after each update with the trainer and the record of the update.
             model_config: Mode, level and return type of the model, as in PyG's ``Explainer``. If not given, those of
@@ -215,12 +225,14 @@ class GFlowExplainer(ExplainerAlgorithm):
         """
         config, task = self._task(model, data, index, target, model_config, graph_index, kwargs)
         self.settings.check_task(task.predictor.level, shared=True)
-        with learning():
-            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric)
+        identity = None if folder is None else task.identity(self.settings.to_dict())
+        with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
+            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric, identity=identity)
             trainer.run(folder, progress=progress, callback=callback)
-        self._fitted = FittedState(trainer.sampler.state(), self._kept.fingerprint(model), config_to_dict(config))
-        if folder is not None and trainer.ranks.first:
-            self.save(folder)
+            name = self._kept.fingerprint(model)
+            self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
+            if folder is not None and trainer.ranks.first:
+                self.save(folder)
         return self
 
     def explain(
@@ -261,7 +273,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             leave=False,
         ):
             batch = task.inputs(slice(begin, begin + at_once))
-            for inputs in batch.split(self.num_samples * self.settings.max_nodes, budget):
+            largest = min(self.settings.max_nodes, batch.instances.largest)
+            for inputs in batch.split(self.num_samples * largest, budget):
                 with learning():
                     if fitted is None:
                         consensus = reference.consensus(inputs)
@@ -280,6 +293,18 @@ class GFlowExplainer(ExplainerAlgorithm):
                 batches.append(found)
         return ExplanationList(batches)
 
+    def evidence_report(self) -> EvidenceReport:
+        """Returns which evidence the fit chose, and how well each predicts the model where it was not fitted.
+
+        A chosen evidence that explains little of what can be reproduced does not describe the model, and neither do
+        explanations by it. ``print`` shows it as a table.
+        """
+        if self._fitted is None or self._fitted.sampler.consensus is None:
+            raise ConfigError(
+                "Only a fitted explainer with reward='consensus' has chosen among kinds of evidence. Call fit first."
+            )
+        return EvidenceReport.of(self._fitted.sampler.consensus)
+
     def save(self, folder: str | Path) -> None:
         """Stores the fitted explainer in ``folder``: safetensors and JSON, no pickle. The model is not stored."""
         if self._fitted is None:
@@ -291,6 +316,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             **{name: getattr(self, name) for name in OPTIONS},
             "model": self._fitted.model,
             "config": self._fitted.config,
+            "identity": self._fitted.identity,
         }
         write_checkpoint(Path(folder) / FILE, self._fitted.sampler.sections(), meta)
 
@@ -298,7 +324,7 @@ class GFlowExplainer(ExplainerAlgorithm):
     def load(cls, folder: str | Path) -> GFlowExplainer:
         """Reads an explainer that :meth:`save`, or :meth:`fit` with a folder, has stored."""
         path = Path(folder) / FILE
-        if not path.is_file() and (Path(folder) / CHECKPOINT).is_file():
+        if not is_file(path) and is_file(Path(folder) / CHECKPOINT):
             raise CheckpointError(
                 f"'{folder}' holds a training that was not finished. Call fit with this folder to go on with it."
             )
@@ -308,8 +334,10 @@ class GFlowExplainer(ExplainerAlgorithm):
         try:
             explainer = cls(preset=meta["preset"], **{name: meta[name] for name in OPTIONS}, **meta["settings"])
             config = config_to_dict(ModelConfig(**meta["config"]))
-            explainer._fitted = FittedState(SamplerState.from_sections(sections), meta["model"], config)
-        except (KeyError, TypeError, ValueError) as error:
+            explainer._fitted = FittedState(
+                SamplerState.from_sections(sections), meta["model"], config, meta["identity"]
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
         return explainer
 

@@ -13,7 +13,7 @@ from gflowexplainer.choices import RewardType
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.flow import objectives
 from gflowexplainer.flow.measure import log_steps
-from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
+from gflowexplainer.flow.network import SIZES, FlowNetwork, NetworkInputs
 from gflowexplainer.flow.objectives import Loss
 from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
@@ -49,8 +49,22 @@ class SamplerState:
         """Reads what :meth:`sections` gave."""
         if "network" not in sections:
             raise CheckpointError("The file holds no flow network.")
+        for label in ("network", "consensus"):
+            for name, tensor in sections.get(label, {}).items():
+                if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+                    raise CheckpointError(f"The weights '{name}' of the {label} hold NaN or infinity. Fit again.")
         agreed = sections.get("consensus")
         return cls(sections["network"], None if agreed is None else Consensus.from_tensors(agreed))
+
+
+def _bounded(settings: Settings, instances: Instances, state: SamplerState | None) -> Settings:
+    """Lowers the bound on the size of subgraphs to what instances have, or a network has learned about."""
+    most = instances.largest
+    known = None if state is None else state.network.get(SIZES)
+    if known is not None:
+        most = min(most, known.size(0) - 1)
+    most = max(most, settings.min_nodes, 1)
+    return settings.change(max_nodes=most) if most < settings.max_nodes else settings
 
 
 class FlowSampler:
@@ -76,7 +90,8 @@ class FlowSampler:
         *,
         consensus: Consensus | None = None,
     ) -> None:
-        self.settings, self.inputs = settings, inputs
+        self.inputs = inputs
+        self.settings = settings = _bounded(settings, inputs.instances, state)
         if state is not None:
             if state.consensus is None and settings.reward == RewardType.consensus:
                 raise CheckpointError("What was stored holds no consensus reward, or one of another version.")

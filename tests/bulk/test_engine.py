@@ -59,15 +59,16 @@ def done(cluster, fitted, tmp_path_factory):
                 (notes / "killed").write_text(f"{os.getpid()} {parts}")
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        class Dying(NodeModel):
-            """Its weights are looked at for every part, also where it is not called again."""
+        model = NodeModel(seed=1)
 
-            def named_parameters(self, *words, **more):
-                if os.getpid() != here:
-                    die()
-                return super().named_parameters(*words, **more)
+        def named_parameters(*words, **more):
+            """Weights are looked at for every part, also where the model is not called again."""
+            if os.getpid() != here:
+                die()
+            return NodeModel.named_parameters(model, *words, **more)
 
-        return Source(Dying(seed=1), graph)
+        model.named_parameters = named_parameters
+        return Source(model, graph)
 
     index = [node for node in range(60) if node % 12 != 3]
     result = explain_in_bulk(folder, load, index, out=out, workers=2, part_size=2, progress=False, smallest=0.0)

@@ -10,8 +10,8 @@ import pytest
 from safetensors.torch import load_file
 
 from gflowexplainer.explainer import FILE
+from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.curves import METRICS
-from gflowexplainer.training.trainer import CHECKPOINT
 
 NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")
 FEW = ("--max-nodes", "3", "--set", "num_contexts=4", "--set", "hidden=16")

@@ -7,7 +7,7 @@ import torch
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.explanation.explanation import SubgraphExplanation
-from gflowexplainer.sources import load_graphs
+from gflowexplainer.sources import load_graphs, save_graphs
 from gflowexplainer.testing import NodeModel
 
 NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")
@@ -81,7 +81,7 @@ def test_other_weights_in_the_same_file_are_noticed(workspace, invoke):
     torch.save(NodeModel(seed=9).state_dict(), "node.pt")
     result = invoke(*words)
     assert result.exit_code == 2
-    assert "another question (identity" in result.stderr
+    assert "another question: 'model' differs" in result.stderr
 
 
 def test_fit_then_explain_an_unseen_node_as_the_library_does(workspace, invoke):
@@ -164,7 +164,7 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
     words = ("explain", *NODE, "--index", "3,5", *QUICK)
     assert invoke(*words, "--out", "one", "--no-report").exit_code == 0
     assert invoke(*words, "--out", "two", "--seed", "1").exit_code == 0
-    result = invoke("report", "one", "--compare", "two", "--title", "Both", "--quiet")
+    result = invoke("report", "one", "two", "--title", "Both", "--quiet")
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == "one/report.html"
     page = (workspace / "one" / "report.html").read_text()
@@ -224,3 +224,39 @@ def test_values_of_settings():
     }
     with pytest.raises(ConfigError, match="twice"):
         assignments(["beta=1", "beta=2"])
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "x"])
+def test_a_data_file_that_has_changed_is_noticed(workspace, invoke, name):
+    (graph,) = load_graphs("graph.safetensors")
+    graph.edge_weight = torch.ones(graph.edge_index.size(1))
+    save_graphs("weighted.safetensors", graph)
+    model = ("--model", "my_models:build", "--weights", "node.pt", "--data", "weighted.safetensors")
+    words = ("explain", *model, "--index", "3", "--no-report", "--json", "--out", "run", *QUICK)
+    before = json.loads(invoke(*words).stdout)["instances"][0]["prediction"]
+    graph[name] = 3 * graph[name]
+    save_graphs("weighted.safetensors", graph)
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert f"another question: '{name}' differs" in result.stderr
+    again = invoke(*words, "--overwrite")
+    assert again.exit_code == 0, again.output
+    after = json.loads(again.stdout)["instances"][0]["prediction"]
+    arguments = (graph.x, graph.edge_index, graph.edge_weight)
+    truth = NodeModel(seed=1).eval()(*arguments)[3].softmax(dim=0).tolist()
+    assert after == pytest.approx(truth, abs=1e-6)
+    assert after != pytest.approx(before, abs=1e-3)
+
+
+def test_an_explainer_that_was_fitted_again_is_noticed(workspace, invoke):
+    fit = ("fit", *NODE, "--index", "0-5", "--out", "fitted", *QUICK)
+    assert invoke(*fit).exit_code == 0
+    words = ("explain", *NODE, "--index", "9", "--explainer", "fitted", "--no-report", "--out", "run")
+    assert invoke(*words).exit_code == 0
+    refused = invoke(*fit, "--seed", "5")
+    assert refused.exit_code == 2, refused.output
+    assert "seed" in refused.stderr
+    assert invoke(*fit, "--seed", "5", "--overwrite").exit_code == 0
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert "'explainer' differs" in result.stderr

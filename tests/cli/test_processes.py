@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.curves import METRICS
-from gflowexplainer.training.trainer import CHECKPOINT
 from gflowexplainer.version import __version__
 
 PROGRAM = (sys.executable, "-m", "gflowexplainer")

@@ -93,7 +93,7 @@ WRONG = [
     ([*ONE, "--device", "cuda"], 2, "no GPU"),
     ([*ONE, "--explainer", "nowhere"], 1, "no checkpoint"),
     ([*ONE, "--explainer", "nowhere", "--max-nodes", "3"], 2, "cannot change an explainer that is fitted"),
-    ([*ONE, "--out", "my_models.py"], 1, "could not be written"),
+    ([*ONE, "--out", "my_models.py"], 1, "cannot be made"),
     (["fit", *ONE[1:], "--set", "node_identities=true"], 2, "node_identities"),
     # the other commands
     (["report", "nowhere"], 2, "does not exist"),
@@ -131,7 +131,7 @@ def _material(folder):
 def test_a_foreign_explainer_a_half_trained_one_and_another_question(workspace, invoke):
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.testing import NodeModel
-    from gflowexplainer.training.trainer import CHECKPOINT
+    from gflowexplainer.training.checkpoint import CHECKPOINT
 
     GFlowExplainer(max_nodes=2, epochs=1, num_contexts=2).fit(NodeModel(seed=8), house(), [0], progress=False).save(
         "far"

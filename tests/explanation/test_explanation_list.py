@@ -38,7 +38,8 @@ def test_it_is_a_sequence(fitted):
     assert [explanation.explained_node for explanation in part] == [9, 12]
     assert part[0] is many[1]
     assert [e.explained_node for e in reversed(many)] == [5, 12, 9, 3]
-    assert repr(many) == "ExplanationList(4 explanations)"
+    assert repr(many).splitlines()[0] == "ExplanationList of 4 explanations"
+    assert len(repr(many).splitlines()) == 5
     for wrong in (4, -5):
         with pytest.raises(IndexError):
             many[wrong]

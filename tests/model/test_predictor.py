@@ -368,7 +368,7 @@ def test_cause_of_a_failure_is_kept() -> None:
         ({"mode": "regresion"}, "Did you mean 'regression'?"),
         ({"return_type": "logprobs"}, "Did you mean 'log_probs'?"),
         ({"memory_budget": 0}, "'memory_budget' must be a positive number of bytes (got 0)."),
-        ({"num_hops": -1}, "'num_hops' must not be negative (got -1)."),
+        ({"num_hops": -1}, "'num_hops' must be a whole number that is not negative (got -1)."),
     ],
 )
 def test_settings_that_make_no_sense(config: dict[str, Any], message: str) -> None:

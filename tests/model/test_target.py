@@ -125,11 +125,12 @@ def test_targets_that_make_no_sense(nodes: Instances, label: list[Any], mode: st
         Target.of(Predictor(NodeModel(), mode=mode), nodes, torch.tensor(label))
 
 
-def test_log_odds_of_what_is_certain_stay_finite(nodes: Instances, sums: Instances) -> None:
-    held = torch.tensor([0.0, 0.25, 0.5, 1.0])
-    odds = Target.of(Predictor(NodeModel()), nodes).log_odds(held)
+def test_strength_is_the_log_odds_of_the_class_or_the_value(nodes: Instances, sums: Instances) -> None:
+    held, first = torch.tensor([0.0, 0.25, 0.5, 1.0]), torch.zeros(4, dtype=torch.long)
+    target = Target.of(Predictor(NodeModel()), nodes, torch.zeros(len(nodes), dtype=torch.long))
+    odds = target.strength(torch.stack([held, 1 - held, 0 * held], dim=1), first)
     assert odds.isfinite().all()
     assert odds[1:3].tolist() == pytest.approx([-1.0986123, 0], abs=1e-5)  # log(1 / 3) and log(1)
     assert float(odds[0]) == pytest.approx(-float(odds[3]), rel=0.01)  # 1 - 1e-6 is rounded in single precision
-    value = Target.of(Predictor(NeighborSum(), mode="regression"), sums).log_odds(held)
-    assert value.tolist() == pytest.approx([torch.tensor(TINY).log().item(), -1.3862944, -0.6931472, 0], abs=1e-5)
+    value = Target.of(Predictor(NeighborSum(), mode="regression"), sums)
+    assert value.strength(held[:, None], first).tolist() == pytest.approx(held.tolist())

@@ -1,7 +1,6 @@
 """The report in a real browser: headless Chromium, where it is installed."""
 
 import base64
-import shutil
 
 import pytest
 import torch
@@ -10,36 +9,7 @@ from gflowexplainer.report import Case, Report, write_report
 from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, path, star
 
-from .conftest import HOSTILE, explain_by_hand, joins
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1200,900",
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("there is no chromium with chromedriver here")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield chrome
-    chrome.quit()
+from ..conftest import HOSTILE, explain_by_hand, joins
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +72,6 @@ def select(browser, name):
     assert js(browser, "document.querySelector('#case h2').textContent") == name
 
 
-def slide(browser, value):
-    browser.execute_script(
-        "const r = document.querySelector('input[type=range]'); r.value = arguments[0];"
-        "r.dispatchEvent(new Event('input'))",
-        value,
-    )
-
-
 def names(browser):
     return js(
         browser,
@@ -118,11 +80,11 @@ def names(browser):
     )
 
 
-SHOWN = "#case .stage circle.node:not(.faded)"
-
-
-def test_it_draws_the_graph(opened):
+def test_the_explanation_comes_first(opened):
+    """Of eight nodes the three of the first subgraph are large; their direct neighbours stand beside them, faint."""
+    assert count(opened, "#case .stage g.core") == 3
     assert count(opened, "#case .stage circle.node") == 8
+    assert count(opened, "#case .stage circle.node.faint") == 5
     assert count(opened, "#case .stage line.edge") == 7
     assert count(opened, "#case .stage circle.ring") == 1
     assert count(opened, "#case .stage line.truth") == 2
@@ -131,32 +93,82 @@ def test_it_draws_the_graph(opened):
     assert js(opened, "document.querySelector('#case .stage svg').getBoundingClientRect().height") > 100
 
 
-def test_the_slider_changes_what_is_shown(opened):
-    assert count(opened, SHOWN) == 8
-    slide(opened, 0.4)  # probabilities: 1, 0.8, 0.5, then 0
-    assert count(opened, SHOWN) == 3
-    slide(opened, 0.6)
-    assert count(opened, SHOWN) == 2
-    assert "≥ 0.60: 2" in js(opened, "document.querySelector('output').textContent")
-    opened.execute_script("document.querySelector('input[value=size]').click()")
-    assert count(opened, SHOWN) == 3  # all nodes that have any probability
-    slide(opened, 1)
-    assert count(opened, SHOWN) == 1
-    assert count(opened, SHOWN + ".ring") == 1
+def test_levels_show_more_and_less(opened):
+    counts = "[...document.querySelectorAll('#case .levels .quiet')].map((e) => Number(e.textContent))"
+    assert js(opened, counts) == [3, 8]
+    opened.execute_script("document.querySelector('.levels input').click()")
+    assert count(opened, "#case .stage circle.node") == 3
+    select(opened, "hub")
+    assert js(opened, counts) == [2, 9, 300]
+    assert count(opened, "#case .stage circle.node") == 9
+    assert "+892 neighbours" in js(opened, "document.querySelector('#case .more').textContent")
+    opened.execute_script("document.querySelector('#case .more').dispatchEvent(new Event('click', {bubbles: true}))")
+    assert count(opened, "#case .stage circle.node") == 300
+    assert js(opened, "document.querySelectorAll('.levels input')[2].checked")
+    assert "+601 neighbours" in js(opened, "document.querySelector('#case .more').textContent")
 
 
-def test_a_ranked_subgraph_is_highlighted(opened):
+def test_a_ranked_subgraph_is_shown_alone(opened):
     assert count(opened, "tr[data-subgraph]") == 3
-    heading = "document.querySelector('#case h3').textContent"
-    assert "most probable" in js(opened, heading)
+    only = "document.querySelector('#case .verdict').textContent"
+    assert "with only this" in js(opened, only)
     opened.execute_script("document.querySelectorAll('tr[data-subgraph] button')[1].focus()")
     press(opened, "\ue007")  # Enter
-    assert count(opened, SHOWN) == 2
-    assert "number 2" in js(opened, heading)
+    assert count(opened, "#case .stage g.core") == 2
+    assert count(opened, "#case .stage circle.node.faded") == 6
+    assert "number 2" in js(opened, only)
     assert count(opened, "tr[data-subgraph] button[aria-pressed=true]") == 1
     press(opened, "\ue00c")  # Escape
-    assert count(opened, SHOWN) == 8
+    assert count(opened, "#case .stage g.core") == 3
     assert count(opened, "tr[data-subgraph] button[aria-pressed=true]") == 0
+
+
+def view_box(browser):
+    text = js(browser, "document.querySelector('#case .stage svg').getAttribute('viewBox')")
+    return [float(part) for part in text.split()]
+
+
+def test_zoom_and_pan(opened):
+    first = view_box(opened)
+    opened.execute_script("document.querySelector('#case .zoom button').click()")
+    assert view_box(opened)[2] == pytest.approx(0.75 * first[2], abs=0.2)
+    opened.execute_script("document.querySelector('#case .stage svg').focus()")
+    press(opened, "\ue014")  # arrow right
+    assert view_box(opened)[0] > first[0] + 0.12 * first[2]
+    press(opened, "-")
+    press(opened, "-")
+    assert view_box(opened)[2] > first[2]
+    press(opened, "0")
+    assert view_box(opened) == first
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    stage = opened.find_element("css selector", "#case .stage svg")
+    ActionChains(opened).move_to_element_with_offset(stage, -200, -100).click_and_hold().move_by_offset(60, 0).perform()
+    ActionChains(opened).release().perform()
+    assert view_box(opened)[0] < first[0] - 10
+    wheel = (
+        "document.querySelector('#case .stage svg').dispatchEvent(new WheelEvent('wheel', {deltaY: -1, bubbles: true, "
+    )
+    opened.execute_script(wheel + "cancelable: true}))")  # a page that scrolls over a drawing goes on scrolling
+    assert view_box(opened)[2] == first[2]
+    opened.execute_script(wheel + "cancelable: true, ctrlKey: true}))")
+    assert view_box(opened)[2] < first[2]
+
+
+def test_a_tooltip_tells_about_nodes_and_edges(opened):
+    tip = "document.querySelector('#case .tip')"
+    assert js(opened, tip + ".hidden")
+    opened.execute_script("document.querySelector('#case g.core[tabindex]').focus()")
+    text = js(opened, tip + ".innerText")
+    assert "probability" in text
+    assert "features" in text
+    hover = (
+        "document.querySelector('#case [data-edge]').dispatchEvent(new PointerEvent('pointermove', {bubbles: true}))"
+    )
+    opened.execute_script(hover)
+    assert "–" in js(opened, tip + ".innerText")
+    names = js(opened, "[...document.querySelectorAll('#case g.core')].map((g) => g.getAttribute('aria-label'))")
+    assert any("explained" in name for name in names)
 
 
 def test_class_probabilities_stand_beside_it(opened):
@@ -227,13 +239,12 @@ def test_molecules_and_sentences(opened):
     assert count(opened, "#case .word.marked") == 2
     shades = js(opened, "[...document.querySelectorAll('#case .word')].map((w) => getComputedStyle(w).backgroundColor)")
     assert len(set(shades)) == 4  # 0, 0.8, 1, 0.2
-    slide(opened, 0.5)
-    assert count(opened, "#case .word:not(.faded)") == 2
+    assert count(opened, "#case .word.core") == 2
+    assert count(opened, "#case .levels") == 0
 
 
 def test_large_graphs_and_values(opened):
     select(opened, "hub")
-    assert count(opened, "#case .stage circle.node") == 300
     assert "300 of the graph's 901 nodes" in js(opened, "document.getElementById('case').innerText")
     select(opened, "value")
     text = js(opened, "document.getElementById('case').innerText")
@@ -250,8 +261,8 @@ def test_hostile_text_does_nothing(opened):
     assert count(opened, "#case b") == 0
     assert count(opened, "script") == 2
     assert js(opened, "document.querySelector('#case p.user').textContent") == HOSTILE
-    titles = js(opened, "[...document.querySelectorAll('#case .stage title')].map((t) => t.textContent)")
-    assert any(HOSTILE in title for title in titles)
+    opened.execute_script("document.querySelector('#case g.core').focus()")
+    assert HOSTILE in js(opened, "document.querySelector('#case .tip').textContent")
 
 
 def test_injected_scripts_are_refused(browser, page):

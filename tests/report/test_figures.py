@@ -8,7 +8,7 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import Case, Report, write_figures
 from gflowexplainer.testing import graph_of
 
-from .conftest import explain_by_hand, joins
+from ..conftest import explain_by_hand, joins
 
 pytest.importorskip("matplotlib")
 

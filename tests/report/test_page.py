@@ -7,13 +7,15 @@ from importlib.resources import files
 import pytest
 import torch
 
+from gflowexplainer.drawing.embedding import embedded_json
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import Case, Report, write_report
-from gflowexplainer.report.page import embedded_json, render
+from gflowexplainer.report.comparison import comparison
+from gflowexplainer.report.page import MOST_CERTIFIED, render
 from gflowexplainer.report.tables import Table
-from gflowexplainer.testing import graph_of, path
+from gflowexplainer.testing import graph_of, house, path
 
-from .conftest import HOSTILE, explain_by_hand, joins
+from ..conftest import HOSTILE, explain_by_hand, joins
 
 
 class Reader(HTMLParser):
@@ -67,9 +69,9 @@ def test_what_is_drawn(house_case):
     assert scene["subgraphs"][0]["only"] == [0.2, 0.8]
     assert [scene["ids"][end] for end in scene["ends"][scene["truth"][0]]] in ([0, 4], [4, 0])
     assert scene["found"] == [1, 1]
-    width, height, radius = scene["size"]
-    assert all(radius <= x <= width - radius for x in scene["x"])
-    assert all(radius <= y <= height - radius for y in scene["y"])
+    assert dict(zip(scene["ids"], scene["level"], strict=True)) == {4: 0, 0: 0, 1: 0, 2: 1, 3: 1}
+    assert scene["counts"] == [3, 5, 5]
+    assert (scene["x"][scene["ring"]], scene["y"][scene["ring"]]) == (0, 0)  # the explained node is the middle
 
 
 def test_no_text_becomes_code(house_case):
@@ -190,13 +192,34 @@ def test_an_old_report_stays_until_the_new_one_is_whole(house_case, tmp_path, mo
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_no_certificate_is_computed_for_a_report(house_case):
-    case = house_case()
-    assert "not been asked" in Reader(render(Report("r", [case]))).data[0]["facts"][1]
-    assert case.explanation.certificate.distance == 0.1
-    assert "distance 0.100" in Reader(render(Report("r", [case]))).data[0]["facts"][1]
+def test_certificates_are_computed_for_a_report_of_few(house_case):
+    assert "distance 0.100" in Reader(render(Report("r", [house_case()]))).data[0]["facts"][1]
+    many = [house_case(f"case {number}") for number in range(MOST_CERTIFIED + 1)]
+    facts = [scene["facts"][1] for scene in Reader(render(Report("r", many))).data]
+    assert all("distance 0.100" in fact for fact in facts[:-1])
+    assert facts[-1] == "No certificate was asked for."
+
+
+def test_other_runs_stand_beside(house_case):
+    other = explain_by_hand(house(), [((4, 1, 2), 0.9), ((4,), 0.1)], 4)
+    html = render(Report("r", [house_case(beside={"second": other})]))
+    (scene,) = Reader(html).data
+    (beside,) = scene["others"]
+    assert {scene["ids"][slot] for slot in beside["slots"]} == {4, 1, 2}
+    assert beside["first"]["text"] == "4, 1, 2"
+    assert beside["shared"] == [2, 4]
+    (table,) = comparison([house_case(beside={"second": other}), house_case("alone")])
+    assert table.rows == (
+        ("this run", "2", "2 of 2", "2 of 2", "3.0", "-"),
+        ("second", "1", "1 of 1", "1 of 1", "3.0", "0.50"),
+    )
+    assert comparison([house_case()]) == []
+    with pytest.raises(ConfigError, match="another graph"):
+        house_case(beside={"second": explain_by_hand(path(3), [((0,), 1.0)], 0)})
 
 
 def test_assets_travel_with_the_package():
     names = {entry.name for entry in (files("gflowexplainer.report") / "assets").iterdir()}
-    assert {"page.html", "page.css", "page.js", "drawing.js", "case.js"} <= names
+    assert {"page.html", "page.css", "page.js"} <= names
+    names = {entry.name for entry in (files("gflowexplainer.drawing") / "assets").iterdir()}
+    assert {"drawing.css", "drawing.js", "stage.js", "case.js", "frame.js"} <= names

@@ -117,3 +117,42 @@ def test_results_tables_and_curves(tmp_path, explanations):
     assert list(report.curves) == [{"iteration": 0, "loss": 2.0}]
     assert report.settings == {"beta": 3, "index": "2"}
     assert "versions.torch" in report.environment
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 400, "a/b", "../up", "ä ö", "", "Node 2", "CON"])
+def test_any_name_has_a_file_of_its_own(tmp_path, explanations, name):
+    run = Run.begin(tmp_path, "explain", {})
+    run.store(Case(name, explanations[0]))
+    assert run.case(name).name == name
+    assert {path.parent.name for path in tmp_path.rglob("*.safetensors")} == {"explanations", "cases"}
+
+
+def test_names_that_look_alike_do_not_share_a_file(tmp_path, explanations):
+    names = ["a/b", "a-b", "a b", "a  b", "A b", "a_b", "-a b", "a b-"]
+    run = Run.begin(tmp_path, "explain", {})
+    for name in names:
+        run.store(Case(name, explanations[0]))
+    assert sorted(case.name for case in run.cases()) == sorted(names)
+    files = [path.name.lower() for path in (tmp_path / "explanations").iterdir()]
+    assert len(set(files)) == len(names)
+
+
+def test_a_run_of_other_data_is_refused_with_what_differs_and_overwritten_on_demand(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {}, identity={"x": "1", "edge_weight": "2"})
+    run.store(Case("node 2", explanations[0]))
+    with pytest.raises(ConfigError, match="'edge_weight' differs"):
+        Run.begin(tmp_path, "explain", {}, identity={"x": "1", "edge_weight": "3"})
+    (tmp_path / "mine.txt").write_text("of the user's")
+    again = Run.begin(tmp_path, "explain", {}, identity={"x": "1", "edge_weight": "3"}, overwrite=True)
+    assert again.cases() == []
+    assert (tmp_path / "mine.txt").is_file()
+
+
+def test_a_case_of_another_run_is_refused(tmp_path, explanations):
+    for number in (1, 2):
+        run = Run.begin(tmp_path / str(number), "explain", {}, identity={"x": str(number)})
+        run.store(Case("node 2", explanations[0]))
+    for folder in ("cases", "explanations"):
+        (tmp_path / "1" / folder / "node-2.safetensors").replace(tmp_path / "2" / folder / "node-2.safetensors")
+    with pytest.raises(CheckpointError, match="belongs to another run: 'x' differs"):
+        Run.open(tmp_path / "2").cases()

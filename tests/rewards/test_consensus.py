@@ -13,14 +13,23 @@ from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gflowexplainer.errors import CheckpointError
+from gflowexplainer.choices import Direction, EvidenceType
+from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, subgraph_keys
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
-from gflowexplainer.rewards import ContextReward
-from gflowexplainer.rewards.consensus import PAIR_RIDGE, RIDGE, Consensus, ConsensusReward, fit_weights, learn_consensus
-from gflowexplainer.rewards.evidence import Evidence
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.rewards.consensus import (
+    PAIR_RIDGE,
+    RIDGE,
+    Consensus,
+    ConsensusReward,
+    EvidenceTrial,
+    fit_weights,
+)
+from gflowexplainer.rewards.evidence import Evidence, raw_evidence
+from gflowexplainer.rewards.learning import Candidates, learn_consensus, measure
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
 
 COUNTS = [40, 15, 25, 30]
@@ -69,25 +78,17 @@ def shares(instance: Tensor) -> np.ndarray:
 
 def test_without_penalty_it_is_least_squares_with_an_intercept_of_each_instance() -> None:
     description, measured, instance, _ = measurements()
-    found, explained = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 5.0)
+    found = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 5.0)
     design = with_dummies(description, instance)
     model = LinearRegression(fit_intercept=False)
     model.fit(design, measured.numpy(), sample_weight=shares(instance))
     np.testing.assert_allclose(found[-1].numpy(), model.coef_[:3], rtol=1e-9)
-    levels = LinearRegression(fit_intercept=False).fit(design[:, 3:], measured.numpy(), sample_weight=shares(instance))
-
-    def left(predicted: np.ndarray) -> float:
-        return float((shares(instance) * (measured.numpy() - predicted) ** 2).sum())
-
-    wanted = 1 - left(model.predict(design)) / left(levels.predict(design[:, 3:]))
-    assert explained == pytest.approx(wanted)
-    assert 0.05 < explained < 0.95
 
 
 def test_the_penalty_is_that_of_standardised_columns() -> None:
     description, measured, instance, _ = measurements()
     ridge = torch.full((3,), 0.3, dtype=torch.double)
-    found, _ = fit_weights(description, measured, instance, None, 0, ridge, 5.0)
+    found = fit_weights(description, measured, instance, None, 0, ridge, 5.0)
     share = shares(instance)
     columns, wanted = description.numpy().copy(), measured.numpy().copy()
     for number in range(4):
@@ -104,7 +105,7 @@ def test_a_class_is_penalised_in_proportion_to_its_instances() -> None:
     """Without pooling, the weights of a class are those of a fit to its instances alone, penalty and all."""
     description, measured, instance, _ = measurements()
     ridge = torch.full((3,), 0.3, dtype=torch.double)
-    found, _ = fit_weights(description, measured, instance, LABEL, 2, ridge, 0.0)
+    found = fit_weights(description, measured, instance, LABEL, 2, ridge, 0.0)
     share = shares(instance)
     columns, wanted = description.numpy().copy(), measured.numpy().copy()
     for number in range(4):
@@ -123,16 +124,15 @@ def test_planted_weights_are_found_exactly() -> None:
     description, _, instance, weight = measurements()
     level = torch.tensor([3.0, -50.0, 7.0, 0.0]).double()
     measured = description @ weight[0] + level[instance]
-    found, explained = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 30.0)
+    found = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 30.0)
     torch.testing.assert_close(found, weight[:1].expand(3, -1))
-    assert explained == pytest.approx(1)
 
 
 def test_classes_are_told_apart_by_how_little_they_are_pooled() -> None:
     description, measured, instance, weight = measurements(noise=0.0)
 
     def fit(pooling: float) -> Tensor:
-        return fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), pooling)[0]
+        return fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), pooling)
 
     apart, together, all_but = fit(0.0), fit(math.inf), fit(1e9)
     torch.testing.assert_close(apart[:2], weight)  # each class by itself
@@ -150,14 +150,14 @@ def test_at_as_many_instances_as_the_pooling_class_and_all_classes_count_alike()
     instance = torch.arange(4).repeat_interleave(2)
     measured = description[:, 0] * torch.tensor([1.0, 1.0, 9.0, 9.0]).double()[instance]
     label = torch.tensor([0, 0, 1, 1])
-    found, _ = fit_weights(description, measured, instance, label, 2, torch.zeros(1), 2.0)
+    found = fit_weights(description, measured, instance, label, 2, torch.zeros(1), 2.0)
     assert found.flatten().tolist() == pytest.approx([3, 7, 5])  # 1 and 5, 9 and 5, all
 
 
 @pytest.mark.parametrize("pooling", [0.0, 3.0, math.inf])
 def test_a_class_without_instances_is_described_by_all_others(pooling: float) -> None:
     description, measured, instance, _ = measurements()
-    found, _ = fit_weights(description, measured, instance, LABEL, 3, torch.full((3,), 1e-3), pooling)
+    found = fit_weights(description, measured, instance, LABEL, 3, torch.full((3,), 1e-3), pooling)
     assert found.shape == (4, 3)
     torch.testing.assert_close(found[2], found[3])
 
@@ -166,20 +166,19 @@ def test_instances_count_alike_however_many_subgraphs_were_measured() -> None:
     description, measured, instance, _ = measurements()
     first = instance == 0
     again = [torch.cat([t, t[first], t[first]]) for t in (description, measured, instance)]
-    one, _ = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 0.1), 2.0)
-    two, _ = fit_weights(*again, LABEL, 2, torch.full((3,), 0.1), 2.0)
+    one = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 0.1), 2.0)
+    two = fit_weights(*again, LABEL, 2, torch.full((3,), 0.1), 2.0)
     torch.testing.assert_close(one, two)
 
 
 def test_a_column_that_is_constant_within_instances_says_nothing() -> None:
     description, measured, instance, _ = measurements()
     description[:, 2] = instance.double()
-    found, _ = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
+    found = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
     assert (found[:, 2].abs() < 1e-12).all()
     assert torch.isfinite(found).all()
-    flat, explained = fit_weights(description, torch.ones(110), instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
+    flat = fit_weights(description, torch.ones(110), instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
     assert (flat.abs() < 1e-12).all()
-    assert explained == pytest.approx(0, abs=1e-9)  # of nothing, up to rounding
 
 
 # What is learned ------------------------------------------------------------------------------------------------------
@@ -203,14 +202,21 @@ def kinds_graph(seed: int, num_nodes: int = 7) -> Data:
     return graph
 
 
-LEARNING: dict[str, Any] = {"pooling": math.inf, "num_contexts": 8, "keep_probability": 0.5, "seed": 0}
-
-
-def learn(predictor: Predictor, instances: Instances, raw: Tensor | None = None, **settings: Any) -> Consensus:
-    target = Target.of(predictor, instances, settings.pop("label", None))
-    raw = instances.x if raw is None else raw
-    given = {"removals": ("induced",), **LEARNING, **settings}
-    return learn_consensus(predictor, instances, raw, target, connected_of(instances), **given)
+def learn(
+    predictor: Predictor,
+    instances: Instances,
+    raw: Tensor | None = None,
+    *,
+    label: Tensor | None = None,
+    removals: tuple[str, ...] = ("induced",),
+    pooling: float = 30.0,
+    num_contexts: int = 8,
+) -> Consensus:
+    """Learns from shared evidence in contexts that keep half of the nodes."""
+    target = Target.of(predictor, instances, label)
+    inputs = TaskInputs(predictor, instances, target, node_prediction=instances.x if raw is None else raw)
+    candidates = Candidates(EvidenceType.shared, (0.5,), removals, pooling)
+    return learn_consensus(inputs, connected_of(instances), candidates, num_contexts=num_contexts, seed=0)
 
 
 def test_what_a_model_looks_at_is_found_out() -> None:
@@ -221,7 +227,7 @@ def test_what_a_model_looks_at_is_found_out() -> None:
     # A node that is added was absent in half of the contexts, an edge in three quarters of them, at most.
     assert first - second > 0.7
     assert edges < -0.1
-    assert consensus.explained > 0.8
+    assert consensus.chosen.explained > 0.8
     assert max(abs(p) for p in pairs) < 0.3
     assert nodes == pytest.approx(0, abs=1.0)
 
@@ -238,16 +244,15 @@ def test_it_is_the_fit_of_the_context_rewards_log_odds(level: str) -> None:
         raw = NodeModel(seed=3)(graph.x, graph.edge_index).softmax(dim=1).detach()[instances.node_id]
     found = learn(predictor, instances, raw, pooling=1.5)
     subgraphs, target = connected_of(instances), Target.of(predictor, instances)
-    score = ContextReward(
-        predictor, instances, num_contexts=8, keep_probability=0.5, average="odds", seed=0, target=target
-    ).log_score(subgraphs)
+    inputs = TaskInputs(predictor, instances, target, node_prediction=raw)
+    score = measure(inputs, subgraphs, 0.5, "induced", 8, 0).value
     evidence = Evidence.of(instances, raw, found.basis)
     ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE)
-    weight, explained = fit_weights(
-        evidence.describe(subgraphs), score, subgraphs.instance, target.label, found.weight.size(0) - 1, ridge, 1.5
+    pooling = 1.5 if found.chosen.by_class else math.inf
+    weight = fit_weights(
+        evidence.describe(subgraphs), score, subgraphs.instance, target.label, found.weight.size(0) - 1, ridge, pooling
     )
     torch.testing.assert_close(found.weight, weight)
-    assert found.explained == pytest.approx(explained)
     assert found.weight.shape == ((3 if level == "node" else 2) + 1, evidence.num_columns)
     assert torch.equal(found.weights_of(target), found.weight[target.label])
 
@@ -260,10 +265,10 @@ def test_of_two_removals_the_one_that_agrees_better_is_taken() -> None:
         alone = {removal: learn(predictor, instances, removals=(removal,)) for removal in ("induced", "isolate")}
         for order in (("induced", "isolate"), ("isolate", "induced")):
             both = learn(predictor, instances, removals=order)
-            assert both.explained == max(c.explained for c in alone.values())
-            assert both.explained == alone[both.removal].explained
-            torch.testing.assert_close(both.weight, alone[both.removal].weight)
-        chosen.add(both.removal)
+            assert both.chosen.explained == max(c.chosen.explained for c in alone.values())
+            assert both.chosen == alone[both.chosen.removal].chosen
+            torch.testing.assert_close(both.weight, alone[both.chosen.removal].weight)
+        chosen.add(both.chosen.removal)
     assert chosen == {"induced", "isolate"}
 
 
@@ -273,8 +278,9 @@ def test_it_survives_a_file_and_another_file_is_refused() -> None:
     again = Consensus.from_tensors(consensus.tensors())
     assert torch.equal(again.basis, consensus.basis)
     assert torch.equal(again.weight, consensus.weight)
-    assert (again.removal, again.explained) == ("isolate", consensus.explained)
-    for wrong in ({}, {**consensus.tensors(), "facts": torch.tensor([7.0, 0.0])}):
+    assert (again.chosen, again.trials) == (consensus.chosen, consensus.trials)
+    assert again.chosen.removal == "isolate"
+    for wrong in ({}, {**consensus.tensors(), "trials": torch.tensor([[7.0, 0.0]])}):
         with pytest.raises(CheckpointError, match="no consensus reward"):
             Consensus.from_tensors(wrong)
 
@@ -291,15 +297,17 @@ def test_values_instead_of_classes_have_one_row_of_weights() -> None:
     assert torch.equal(consensus.weights_of(target), consensus.weight.expand(3, -1))
     reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, target=target)
     assert torch.isfinite(reward.log_score(connected_of(instances))).all()
-    assert consensus.explained > 0
 
 
 # The reward -----------------------------------------------------------------------------------------------------------
 
 
+TRIAL = EvidenceTrial(EvidenceType.shared, 0.5, "induced", False, 0.5, 0.9)
+
+
 def random_consensus(columns: int, kinds: int, classes: int = 2, seed: int = 0) -> Consensus:
     weight = torch.randn(classes + 1, columns, generator=torch.Generator().manual_seed(seed)).double()
-    return Consensus(torch.eye(kinds, dtype=torch.double), weight, "induced", 0.5)
+    return Consensus(torch.eye(kinds, dtype=torch.double), weight, TRIAL)
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])
@@ -339,7 +347,7 @@ def test_a_constant_for_every_node_changes_no_distribution() -> None:
     subgraphs, predictor = connected_of(instances), Predictor(KindsAndBonds(), level="graph", num_hops=1)
 
     def score(weight: Tensor) -> Tensor:
-        changed = Consensus(consensus.basis, weight, "induced", 0.5)
+        changed = Consensus(consensus.basis, weight, TRIAL)
         return ConsensusReward(predictor, instances, consensus=changed, raw=instances.x).log_score(subgraphs)
 
     lifted, sized = consensus.weight.clone(), consensus.weight.clone()
@@ -469,6 +477,52 @@ def test_no_instance_counts_in_units_far_below_the_usual() -> None:
 
 
 def test_the_usual_spread_travels_with_the_consensus() -> None:
-    one = Consensus(torch.eye(2, dtype=torch.double), torch.zeros(3, 4, dtype=torch.double), "isolate", 0.5, 0.7)
+    one = Consensus(torch.eye(2, dtype=torch.double), torch.zeros(3, 4, dtype=torch.double), TRIAL, (TRIAL,), 0.7)
     again = Consensus.from_tensors(one.tensors())
-    assert (again.removal, again.explained, again.spread) == ("isolate", 0.5, 0.7)
+    assert (again.chosen, again.trials, again.spread) == (TRIAL, (TRIAL,), 0.7)
+
+
+class SignedSum(nn.Module):
+    """The value of a graph: the sum of the first feature over its nodes."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return torch.zeros(int(batch.max()) + 1, 1).index_add(0, batch, x[:, :1])
+
+
+@pytest.mark.parametrize(("direction", "first"), [("any", 3), ("up", 0), ("down", 3)])
+def test_a_value_is_raised_and_lowered_by_signed_contributions(direction: str, first: int) -> None:
+    """Of a path whose nodes add 2, 0, 0 and -3 the best single node is the one that was asked for."""
+    graph = graph_of([(0, 1), (1, 2), (2, 3)], 4)
+    graph.x = torch.tensor([[2.0], [0.0], [0.0], [-3.0]])
+    instances = Instances.of_graphs([graph])
+    predictor = Predictor(SignedSum(), level="graph", mode="regression", num_hops=1)
+    trial = replace(TRIAL, evidence=EvidenceType.own)
+    inputs = TaskInputs.of(predictor, instances)
+    raw = raw_evidence(inputs, EvidenceType.own)
+    assert raw[:, 0].tolist() == pytest.approx([2, 0, 0, -3])
+    weight = torch.tensor([[1.0, 0.0, 0.0, 0.0]]).double()
+    reward = ConsensusReward(
+        predictor,
+        instances,
+        consensus=Consensus(torch.eye(1, dtype=torch.double), weight, trial),
+        raw=raw,
+        target=inputs.target,
+        direction=Direction(direction),
+    )
+    single = reward.log_score(subgraphs_of(*((0, [v]) for v in range(4))))
+    assert int(single.argmax()) == first
+    assert reward.contributions().tolist() == pytest.approx([2, 0, 0, -3])
+    shares = {"any": [2 / 3, 0, 0, 1], "up": [1, 0, 0, 0], "down": [0, 0, 0, 1]}
+    assert reward.own_share().tolist() == pytest.approx(shares[direction])
+
+
+def test_classes_have_no_direction() -> None:
+    instances = Instances.of_graphs([random_graph(6, 0.2, seed=0)])
+    with pytest.raises(ConfigError, match="predicts classes"):
+        ConsensusReward(
+            Predictor(GraphModel(), level="graph"),
+            instances,
+            consensus=random_consensus(11, 3),
+            raw=instances.x,
+            direction=Direction.up,
+        )

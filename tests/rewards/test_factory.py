@@ -1,18 +1,21 @@
 import pytest
 import torch
 
+from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedReward
-from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
-from gflowexplainer.rewards.evidence import raw_evidence
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward, EvidenceTrial
+from gflowexplainer.rewards.evidence import has_shared, raw_evidence
 from gflowexplainer.rewards.factory import build_reward
+from gflowexplainer.rewards.learning import Candidates
 from gflowexplainer.rewards.occlusion import losses
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, house, random_graph
 
+TRIAL = EvidenceTrial(EvidenceType.shared, 0.5, "induced", False, 0.5, 0.9)
 KINDS = {"context": ContextReward, "prediction": PredictionReward, "regularized": RegularizedReward}
 
 
@@ -35,7 +38,7 @@ def test_settings_reach_the_consensus_reward_but_the_removal_is_what_was_learned
     graph = house()
     instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 2], 2)
     settings = Settings(beta=2.5, min_nodes=3, removal="isolate")
-    consensus = Consensus(torch.eye(3, dtype=torch.double), torch.zeros(4, 5, dtype=torch.double), "induced", 0.5)
+    consensus = Consensus(torch.eye(3, dtype=torch.double), torch.zeros(4, 5, dtype=torch.double), TRIAL)
     evidence = torch.rand(instances.num_nodes, 3)
     inputs = TaskInputs.of(Predictor(NodeModel()), instances)
     reward = build_reward(settings, inputs, raw=evidence, consensus=consensus)
@@ -64,11 +67,12 @@ def test_nodes_are_told_apart_by_predictions_and_graphs_by_features():
     graph, predictor = house(), Predictor(NodeModel())
     evidence = torch.rand(5, 2)
     around = Instances.around_nodes(graph.x, graph.edge_index, [0], 3)
-    assert raw_evidence(TaskInputs.of(predictor, around, node_prediction=evidence)) is evidence
+    found = raw_evidence(TaskInputs.of(predictor, around, node_prediction=evidence), EvidenceType.shared)
+    assert torch.equal(found, evidence.double())
     with pytest.raises(ConfigError, match="Pass 'node_prediction' or use reward='context'"):
-        raw_evidence(TaskInputs.of(predictor, around))
+        raw_evidence(TaskInputs.of(predictor, around), EvidenceType.shared)
     of_graph = TaskInputs.of(Predictor(GraphModel(), level="graph"), Instances.of_graphs([graph]))
-    assert torch.equal(raw_evidence(of_graph), graph.x)
+    assert torch.equal(raw_evidence(of_graph, EvidenceType.shared), graph.x.double())
 
 
 def test_graphs_of_many_features_are_told_apart_by_what_is_lost_without_a_node():
@@ -76,7 +80,12 @@ def test_graphs_of_many_features_are_told_apart_by_what_is_lost_without_a_node()
     predictor = Predictor(GraphModel(17), level="graph")
     instances = Instances.of_graphs([graph])
     inputs = TaskInputs.of(predictor, instances)
-    assert torch.equal(raw_evidence(inputs), losses(predictor, instances, inputs.target))
+    own = losses(predictor, instances, inputs.target).double()
+    assert not has_shared(inputs)
+    assert Candidates().kinds(inputs) == ("own",)
+    assert torch.equal(raw_evidence(inputs, EvidenceType.own), own)
+    both = raw_evidence(inputs, EvidenceType.both, own)
+    assert torch.equal(both, torch.cat([graph.x.double(), own], dim=1))
 
 
 def test_the_regularised_reward_asks_for_embeddings():

@@ -100,7 +100,7 @@ def test_interrupt_while_writing_leaves_the_older_file(file: Path, monkeypatch: 
 
 
 def test_file_where_a_folder_should_be(file: Path) -> None:
-    with pytest.raises(CheckpointError, match="could not be written"):
+    with pytest.raises(CheckpointError, match="cannot be made"):
         write_checkpoint(file / "inside.safetensors", SECTIONS, META)
 
 

@@ -3,8 +3,11 @@ import signal
 import threading
 
 import pytest
+import torch
 
-from gflowexplainer.training.interrupts import interrupts_wait
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.testing import NodeModel, random_graph
+from gflowexplainer.training.interrupts import Terminated, endings_interrupt, interrupts_wait
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
 
@@ -97,3 +100,46 @@ def test_another_thread_leaves_the_handler_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_endings_interrupt_and_wait_too(number) -> None:
+    before, done = signal.getsignal(number), []
+
+    def work() -> None:
+        with endings_interrupt(), interrupts_wait():
+            os.kill(os.getpid(), number)
+            done.append("the rest")
+
+    with pytest.raises(Terminated) as caught:
+        work()
+    assert caught.value.number == number
+    assert done == ["the rest"]
+    assert signal.getsignal(number) is before
+
+
+def test_an_ending_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with endings_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_fit_that_is_asked_to_end_stores_what_it_did_and_goes_on(tmp_path, number) -> None:
+    graph, model = random_graph(12), NodeModel()
+    settings = {"max_nodes": 3, "epochs": 6, "num_contexts": 2, "batch_size": 2}
+
+    def ask(trainer, record) -> None:
+        if record["iteration"] == 3:
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(Terminated):
+        GFlowExplainer(**settings).fit(model, graph, [0, 1, 2], folder=tmp_path, progress=False, callback=ask)
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
+    resumed = GFlowExplainer(**settings).fit(model, graph, [0, 1, 2], folder=tmp_path, progress=False)
+    straight = GFlowExplainer(**settings).fit(model, graph, [0, 1, 2], progress=False)
+    for name, value in straight._fitted.sampler.network.items():
+        assert torch.equal(value, resumed._fitted.sampler.network[name])

@@ -19,8 +19,9 @@ from gflowexplainer.rewards.calibration import CALIBRATED, random_subgraphs
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.curves import METRICS
-from gflowexplainer.training.trainer import CHECKPOINT, Trainer
+from gflowexplainer.training.trainer import Trainer
 
 CONTEXT = {"reward": "context", "relative_beta": False, "min_nodes": 1}
 REWARDS = [{}, CONTEXT]
@@ -275,19 +276,19 @@ def test_a_model_that_fails_in_the_middle_leaves_a_checkpoint(tmp_path):
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     node_trainer().run(tmp_path, progress=False, iterations=1)
-    with pytest.raises(CheckpointError, match="another model"):
+    with pytest.raises(CheckpointError, match="'model' differs"):
         node_trainer(model=NodeModel(seed=2)).run(tmp_path, progress=False)
 
 
 def test_a_checkpoint_of_other_instances_is_refused(tmp_path):
     node_trainer().run(tmp_path, progress=False, iterations=1)
-    with pytest.raises(CheckpointError, match="other instances"):
+    with pytest.raises(CheckpointError, match="'index' differs"):
         node_trainer(index=(1, 2)).run(tmp_path, progress=False)
 
 
 def test_a_checkpoint_with_other_settings_says_which(tmp_path):
     node_trainer().run(tmp_path, progress=False, iterations=1)
-    with pytest.raises(CheckpointError, match=r"beta: 4.0 there, 5.0 here"):
+    with pytest.raises(CheckpointError, match=r"setting beta: '4.0' there, '5.0' here"):
         node_trainer(beta=5.0).run(tmp_path, progress=False)
 
 

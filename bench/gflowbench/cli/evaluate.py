@@ -93,6 +93,7 @@ def evaluate(
         from gflowbench.protocol import evaluate as run_protocol
         from gflowexplainer.report.run_folder import Run
         from gflowexplainer.storage.files import dumps
+        from gflowexplainer.storage.lock import folder_lock
 
         options.check_device(device)
         settings = ProtocolSettings(
@@ -120,6 +121,7 @@ def evaluate(
             for name in _datasets(dataset, suite)
         ]
         # Any selection of cells may be computed in one folder, so no question is refused in it.
+        context.with_resource(folder_lock(out))
         run = Run.begin(out, "evaluate", {}, settings=context.params)
         tell = teller(quiet)
         record = run_protocol(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gflowexplainer.explanation.pictures import TRUTH, layout
+from gflowexplainer.drawing.colours import TRUTH
+from gflowexplainer.drawing.layout import layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from gflowexplainer.report.scene import Scene
+    from gflowexplainer.drawing.scene import Scene
 
 KINDS: dict[str, dict[str, Any]] = {
     "explained node": {"c": "#f472b6", "marker": "D", "edgecolors": "black", "linewidths": 1.4},
@@ -76,8 +77,8 @@ def draw_molecules(cases: Sequence[Mapping[str, Any]], other: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from gflowexplainer.explanation.pictures import colour
-    from gflowexplainer.report.figures import paint_molecule
+    from gflowexplainer.drawing.colours import colour
+    from gflowexplainer.drawing.painting import paint_molecule
 
     names = [*cases[0]["nodes"], other]
     figure = Figure(figsize=(4.0 * len(names), 3.4 * len(cases) + 0.5), layout="constrained")
@@ -98,8 +99,8 @@ def draw_molecules(cases: Sequence[Mapping[str, Any]], other: str) -> Figure:
 def _molecule(case: Mapping[str, Any], name: str, other: str) -> Scene:
     import torch
 
-    from gflowexplainer.report.molecule_drawing import read_molecule, smiles_of
-    from gflowexplainer.report.scene import Scene
+    from gflowexplainer.drawing.molecules import read_molecule, smiles_of
+    from gflowexplainer.drawing.scene import Scene
 
     ends = np.array(case["edges"], dtype=int).reshape(-1, 2)
     symbols, count = list(case["symbols"]), len(case["symbols"])
@@ -127,8 +128,8 @@ def draw_sentences(cases: Sequence[Mapping[str, Any]]) -> Figure:
     """Sets the words of each sentence twice: the most probable subgraph, and the probability of each word."""
     from matplotlib.figure import Figure
 
-    from gflowexplainer.explanation.pictures import colour_scale
-    from gflowexplainer.report.figures import paint_sentence
+    from gflowexplainer.drawing.colours import colour_scale
+    from gflowexplainer.drawing.painting import paint_sentence
 
     figure = Figure(figsize=(8.2, 1.55 * 2 * len(cases) + 0.3), layout="constrained")
     axes = figure.subplots(2 * len(cases), 1, squeeze=False).ravel()
@@ -149,7 +150,7 @@ def draw_sentences(cases: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def _sentence(words: Sequence[str], values: np.ndarray) -> Scene:
-    from gflowexplainer.report.scene import Scene
+    from gflowexplainer.drawing.scene import Scene
 
     count = len(words)
     return Scene(

@@ -193,7 +193,7 @@ def _draw_steps(growth: Mapping[str, Any]) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from gflowexplainer.explanation.pictures import layout
+    from gflowexplainer.drawing.layout import layout
 
     edges = [tuple(edge) for edge in growth["edges"]]
     place = layout(PAPER_NODES, edges)

@@ -85,7 +85,9 @@ def _negative(model: nn.Module, graph: Data) -> float:
 def _share_of_worse(model: nn.Module, graph: Data, chosen: Sequence[int]) -> float:
     """Returns the share of random connected parts of a sentence, of as many words, that hold its class less."""
     instances = Instances.of_graphs([graph])
-    reward = ContextReward(Predictor(model, level="graph"), instances, num_contexts=CONTEXTS, average="odds", seed=1)
+    reward = ContextReward(
+        Predictor(model, level="graph"), instances, num_contexts=CONTEXTS, average="strength", seed=1
+    )
     every = torch.zeros(PARTS, dtype=torch.long)
     parts = grow_at_random(instances, every, None, len(chosen), rollout_keys(instances, every, 1))
     ours = Subgraphs(every[:1], torch.tensor([list(chosen)]))

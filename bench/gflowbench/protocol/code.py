@@ -27,7 +27,7 @@ FRAME = (
     "gflowbench.paper.steps",
     "gflowbench.protocol",
     "gflowexplainer.errors",
-    "gflowexplainer.explanation.pictures",
+    "gflowexplainer.drawing",
     "gflowexplainer.report",
     "gflowexplainer.storage",
     "gflowexplainer.version",

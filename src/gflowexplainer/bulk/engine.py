@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import shutil
@@ -24,7 +23,8 @@ from gflowexplainer.choices import Weighting
 from gflowexplainer.errors import ClusterError, ConfigError
 from gflowexplainer.explainer import FILE, GFlowExplainer
 from gflowexplainer.report.run_folder import Run
-from gflowexplainer.storage.identity import model_fingerprint
+from gflowexplainer.storage.identity import content_digest, model_fingerprint, settings_fingerprint
+from gflowexplainer.storage.lock import folder_lock
 
 _BLOCKS = 4096
 """Blocks of parts that Ray keeps account of at most."""
@@ -69,6 +69,7 @@ def explain_in_bulk(
     top: int = 10,
     smallest: float = 1e-3,
     address: str | None = None,
+    overwrite: bool = False,
     progress: bool = True,
 ) -> BulkResult:
     """Explains every instance exactly once, by several processes, into Parquet files.
@@ -89,6 +90,7 @@ def explain_in_bulk(
         top: Subgraphs that are stored of each explanation, best first.
         smallest: Smallest probability of a node or an edge that is stored.
         address: Of a Ray cluster that runs already, as ``"auto"``; otherwise one is started on this machine.
+        overwrite: Whether to begin anew in ``out``, even if it holds another run; otherwise that is refused.
         progress: Whether to show a progress bar on standard error.
     """
     ray = import_ray()
@@ -99,17 +101,50 @@ def explain_in_bulk(
     assert algorithm._fitted is not None
     algorithm._fitted.refuse_others(model_fingerprint(here.model), ModelConfig(**algorithm._fitted.config))
     ids = here.instances(algorithm._fitted.config["task_level"], index)
+    fitted = content_digest((Path(explainer) / FILE).read_bytes())
+    identity = here.identity(explainer=fitted, index=ids, settings=algorithm.settings.to_dict())
     question = {
-        "explainer": hashlib.sha256((Path(explainer) / FILE).read_bytes()).hexdigest(),
-        **here.identity(),
-        "instances": hashlib.sha256(ids.astype("<i8").tobytes()).hexdigest(),
+        "identity": settings_fingerprint(identity),
         "num_samples": num_samples or algorithm.num_samples,
         "weighting": Weighting.of("weighting", weighting or algorithm.weighting).value,
         "part_size": part_size,
         "top": top,
         "smallest": smallest,
     }
-    run = Run.begin(out, "bulk", question, settings=algorithm.settings.to_dict())
+    with folder_lock(out):
+        more = {name: value for name, value in question.items() if name != "identity"}
+        run = Run.begin(
+            out, "bulk", more, identity=identity, overwrite=overwrite, settings=algorithm.settings.to_dict()
+        )
+        return _explain_missing(
+            ray,
+            run,
+            explainer,
+            source,
+            ids,
+            question,
+            workers=workers,
+            gpus=gpus,
+            address=address,
+            progress=progress,
+        )
+
+
+def _explain_missing(
+    ray: Any,
+    run: Run,
+    explainer: str | Path,
+    source: Source | Callable[[], Source],
+    ids: np.ndarray,
+    question: dict[str, Any],
+    *,
+    workers: int,
+    gpus: float,
+    address: str | None,
+    progress: bool,
+) -> BulkResult:
+    """Explains the parts whose files are not there yet; see :func:`explain_in_bulk`."""
+    part_size = question["part_size"]
     folder = (run.folder / FOLDER).resolve()
     parts = [part_of(ids, number, question) for number in range(-(-len(ids) // part_size))]
     missing = [number for number, (name, _) in enumerate(parts) if not (folder / name).is_file()]

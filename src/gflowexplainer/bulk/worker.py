@@ -27,9 +27,9 @@ from gflowexplainer.errors import ClusterError, GFlowExplainerError, InstanceErr
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.graphs.checks import check_index
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.storage.checkpoints import checksum
+from gflowexplainer.graphs.inputs import input_graphs
 from gflowexplainer.storage.files import write_bytes
-from gflowexplainer.storage.identity import model_fingerprint
+from gflowexplainer.storage.identity import identity_of
 
 ATTEMPTS, MOST_ATTEMPTS = "attempts", 5
 """Where workers leave traces of the parts that they are at, and how many may be killed at one."""
@@ -65,14 +65,10 @@ class Source:
             raise InstanceError(f"'index' names {level} {different[times.argmax()]} more than once. Name each once.")
         return ids
 
-    def identity(self) -> dict[str, str | None]:
-        """Names the weights of the model and the content of the graphs, to notice when they have changed."""
-        graphs = [self.data] if isinstance(self.data, Data) else self.data
-        tensors = {
-            f"{number}/{name}": graph[name] for number, graph in enumerate(graphs) for name in ("x", "edge_index")
-        }
-        target = None if self.target is None else checksum({"target": self.target})
-        return {"model": model_fingerprint(self.model), "graphs": checksum(tensors), "target": target}
+    def identity(self, **more: Any) -> dict[str, str]:
+        """Names the model and everything that it is given, to notice when something has changed."""
+        graphs = [graph.given() for graph in input_graphs(self.data, self.model, {})]
+        return identity_of(self.model, graphs, target=self.target, **more)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ app = typer.Typer(
     name="gflowexplainer",
     help="Explains predictions of graph neural networks by connected subgraphs.",
     epilog=(
-        "Begin with: gflowexplainer doctor. Results go to standard output, progress to standard error. "
+        "Begin with: gflowexplainer explain --dataset karate --index 16. "
+        "Results go to standard output, progress to standard error. "
         "Exit codes: 0, 1 if something went wrong, 2 for a wrong use, 130 after Ctrl-C. NO_COLOR=1 turns colours off."
     ),
     no_args_is_help=True,

@@ -67,6 +67,7 @@ def bulk(
             min=0, max=1, help="Smallest probability of a node or an edge to store.", rich_help_panel="Output"
         ),
     ] = 1e-3,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -76,9 +77,12 @@ def bulk(
 
     To copy:
 
-      gflowexplainer fit --dataset tree-cycles --all --out runs/cycles
-      gflowexplainer bulk --explainer runs/cycles --dataset tree-cycles \
-          --index 0-870 --workers 2 --out runs/everything
+      gflowexplainer fit --dataset karate --index 0-15 --out runs/club
+      gflowexplainer bulk --explainer runs/club --dataset karate --all \
+          --workers 1 --out runs/everything
+
+    With your own model (a function "build" in my_models.py), weights and graphs:
+
       gflowexplainer bulk --explainer runs/mine --model my_models:build \
           --weights gnn.pt --data graph.npz --all --out runs/all \
           --workers 64 --gpus 0.25 --address auto
@@ -113,6 +117,7 @@ def bulk(
                 top=top,
                 smallest=smallest,
                 address=address,
+                overwrite=overwrite,
                 progress=shows_bars(quiet),
             )
         results = vars(result) | {"folder": str(result.folder)}

@@ -17,13 +17,14 @@ from gflowexplainer.errors import ConfigError, InstanceError, one_of
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.graphs.index import GraphIndex
+from gflowexplainer.graphs.inputs import input_graphs
 from gflowexplainer.model.config import guess_level
 from gflowexplainer.report.truth import own_motif
 from gflowexplainer.settings import PRESETS
 from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
-from gflowexplainer.sources.named_datasets import NamedDataset, load_dataset
-from gflowexplainer.storage.checkpoints import checksum
-from gflowexplainer.storage.identity import model_fingerprint
+from gflowexplainer.sources.dataset_names import load_dataset
+from gflowexplainer.sources.named_datasets import NamedDataset
+from gflowexplainer.storage.identity import identity_of
 
 if TYPE_CHECKING:
     from gflowexplainer.report import Case
@@ -89,12 +90,10 @@ class CommandInputs:
             "(--task-level, --mode and --return-type change this)"
         )
 
-    def identity(self) -> dict[str, str]:
-        """Names the weights of the model and the content of the graphs, to notice when a file has changed."""
-        tensors = {
-            f"{number}/{name}": graph[name] for number, graph in enumerate(self.graphs) for name in ("x", "edge_index")
-        }
-        return {"model": model_fingerprint(self.model), "graphs": checksum(tensors)}
+    def identity(self, **more: Any) -> dict[str, str]:
+        """Names the model and everything that it is given, to notice when a file has changed."""
+        graphs = [graph.given() for graph in input_graphs(self.data, self.model, {})]
+        return identity_of(self.model, graphs, index=self.index, target=self.target, **more)
 
     def case(self, place: int, explanation: SubgraphExplanation) -> Case:
         """Puts an explanation together with everything that is known about its instance."""
@@ -201,9 +200,7 @@ def _check_combination(
     atoms: str | None,
 ) -> None:
     if model is None and dataset is None:
-        raise ConfigError(
-            "Which model? Name yours with --model, or play with one of the paper's: --dataset tree-cycles."
-        )
+        raise ConfigError("Which model? Name yours with --model, or try one that is there: --dataset karate.")
     if data is None and smiles is None and dataset is None:
         raise ConfigError("Which graphs? Name a file with --data (or --smiles, or --dataset).")
     if data is not None and smiles is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gflowexplainer.report.tables import Table
 
 PROBLEM, USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes: something went wrong; something was asked for that does not exist; Ctrl-C."""
+"""Exit codes: something went wrong; something was asked for that does not exist; Ctrl-C. A signal adds 128."""
 
 
 @contextmanager
@@ -27,8 +27,11 @@ def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
     Args:
         resumable: Whether the same command goes on where it was interrupted; then Ctrl-C says which one that is.
     """
+    from gflowexplainer.training.interrupts import Terminated, endings_interrupt
+
     try:
-        yield
+        with endings_interrupt():
+            yield
     except GFlowExplainerError as error:
         fail(str(error), USAGE if isinstance(error, ConfigError) else PROBLEM)
     except MemoryError:
@@ -37,12 +40,13 @@ def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
         if type(error).__name__ != "OutOfMemoryError":
             raise
         fail("The GPU has not enough memory. Use --device cpu, or explain fewer instances at once.", PROBLEM)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        code = 128 + error.number if isinstance(error, Terminated) else INTERRUPTED
         if not resumable:
-            fail("interrupted.", INTERRUPTED)
+            fail("interrupted.", code)
         from gflowexplainer.storage.provenance import command_line
 
-        fail(f"interrupted. What was done is kept; the same command goes on:\n  {command_line()}", INTERRUPTED)
+        fail(f"interrupted. What was done is kept; the same command goes on:\n  {command_line()}", code)
 
 
 def fail(message: str, code: int) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64
 """Instances that a fitted explainer answers between two looks at the disk."""
+MOST_CERTIFIED = 20
+"""Instances up to which certificates are computed without being asked for."""
 
 
 def explain(
@@ -63,9 +65,12 @@ def explain(
         ),
     ] = None,
     certificate: Annotated[
-        bool,
-        typer.Option("--certificate", help="Measure the exact distance to the target.", rich_help_panel="How"),
-    ] = False,
+        bool | None,
+        typer.Option(
+            help=f"Measure the exact distance to the target. (default: of up to {MOST_CERTIFIED} instances)",
+            rich_help_panel="How",
+        ),
+    ] = None,
     seed: options.Seed = None,
     device: options.Device = "cpu",
     out: options.Out = None,
@@ -73,6 +78,7 @@ def explain(
     figures: Annotated[
         bool, typer.Option("--figures", help="Write PNG and SVG figures too.", rich_help_panel="Output")
     ] = False,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -80,13 +86,17 @@ def explain(
 
     To copy:
 
-      gflowexplainer explain --dataset tree-cycles --index 511,517
+      gflowexplainer explain --dataset karate --index 16
+      gflowexplainer explain --dataset karate --index 8,16 --fit --out runs/two
+
+    With your own model (a function "build" in my_models.py), weights and graphs:
+
       gflowexplainer explain --model my_models:build --weights gnn.pt \
           --data graph.npz --index 3,14,15 --out runs/mine
       gflowexplainer explain --explainer runs/fitted --model my_models:build \
           --weights gnn.pt --data graphs.json --all --json
-      gflowexplainer explain --dataset mutagenicity --smiles molecules.csv \
-          --max-nodes 4
+      gflowexplainer explain --model my_models:classifier --weights gnn.pt \
+          --smiles molecules.csv --atoms C,N,O,Cl,S --max-nodes 4
 
     Graphs as JSON: "nodes" (names or number), "edges" (pairs), "features" (a list for each node), optional "undirected"
     (true), "labels" (of nodes) or "label" (of the graph); many graphs are a list. From Python, write
@@ -94,7 +104,7 @@ def explain(
     """
     with one_line_errors(resumable=True):
         from gflowexplainer.cli.command_inputs import read_inputs
-        from gflowexplainer.cli.results import bound_notes, summary, table
+        from gflowexplainer.cli.results import summary, table, warnings
         from gflowexplainer.storage.files import dumps
 
         tell = teller(quiet)
@@ -108,11 +118,12 @@ def explain(
         tell(f"Explaining {asked.sentence()}")
         if together:
             fit_in_folder(algorithm, asked, run.folder, quiet)
-        _explain(algorithm, asked, run, certificate, quiet)
+        certified = len(asked.index) <= MOST_CERTIFIED if certificate is None else certificate
+        _explain(algorithm, asked, run, certified, quiet)
         cases = [run.case(asked.name(place)) for place in asked.index]
         results = summary(run, cases)
         shown = table(cases)
-        notes = bound_notes(cases)
+        notes = warnings(cases)
         run.write_results(results, [shown], notes)
         if figures:
             from gflowexplainer.report import write_figures

@@ -48,6 +48,7 @@ def fit(
         int, typer.Option(min=1, help="Machines that train together, with torchrun on each.", rich_help_panel="How")
     ] = 1,
     out: options.Out = None,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -57,15 +58,19 @@ def fit(
 
     To copy:
 
-      gflowexplainer fit --dataset tree-cycles --all --out runs/cycles
+      gflowexplainer fit --dataset karate --index 0-15 --out runs/club
+      gflowexplainer explain --explainer runs/club --dataset karate --index 16
+
+    With your own model (a function "build" in my_models.py), weights and graphs:
+
       gflowexplainer fit --model my_models:build --weights gnn.pt \
           --data graph.npz --index 0-199 --max-nodes 8 --out runs/mine
       gflowexplainer explain --explainer runs/mine --model my_models:build \
           --weights gnn.pt --data graph.npz --index 42
-      gflowexplainer fit --dataset tree-cycles --all --devices 2
       torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d \
           --rdzv-endpoint HOST:29500 -m gflowexplainer fit \
-          --dataset tree-cycles --all --device cuda --devices 4 --nodes 2
+          --model my_models:build --weights gnn.pt --data graph.npz --all \
+          --device cuda --devices 4 --nodes 2
     """
     with one_line_errors(resumable=True), together(device=device, devices=devices, nodes=nodes) as fabric:
         from gflowexplainer.cli.command_inputs import explainer_of, read_inputs

@@ -67,7 +67,9 @@ Atoms = Annotated[
 ]
 Dataset = Annotated[
     str | None,
-    typer.Option(help="A dataset of the paper, as tree-cycles or mutagenicity.", rich_help_panel=_DATA),
+    typer.Option(
+        help="A dataset with a GNN: karate, or with gflowbench one of the paper, as tree-cycles.", rich_help_panel=_DATA
+    ),
 ]
 Gnn = Annotated[
     str | None,
@@ -114,6 +116,12 @@ Out = Annotated[
     typer.Option(
         help="Folder of the run; the same command goes on where it stopped. (default: a folder of its own in runs/)",
         rich_help_panel=_OUT,
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite", help="Begin anew in --out, even if it holds another run; that one is lost.", rich_help_panel=_OUT
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, not as a table.", rich_help_panel=_OUT)]

@@ -19,21 +19,27 @@ if TYPE_CHECKING:
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of explain, fit, evaluate or demo.")],
+    beside: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN]...", help="Other runs of the same instances, to be compared with it."),
+    ] = None,
     compare: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RUN", help="Another run of the same graphs to show beside it; may be repeated."),
+        typer.Option(metavar="RUN", help="The same as a further RUN; may be repeated."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write it. (default: report.html in RUN)")] = None,
     title: Annotated[str | None, typer.Option(help="What to write above it.")] = None,
     figures: Annotated[bool, typer.Option("--figures", help="Write PNG and SVG figures too.")] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Builds report.html again from what a run has stored.
+    """Builds report.html again from what a run has stored, compared with other runs if there are any.
 
     To copy:
 
-      gflowexplainer report runs/demo
-      gflowexplainer report runs/mine --compare runs/paper --out both.html
+      gflowexplainer explain --dataset karate --index 16 --out runs/one
+      gflowexplainer explain --dataset karate --index 16 --seed 1 --out runs/other
+      gflowexplainer report runs/one
+      gflowexplainer report runs/one runs/other --out both.html
     """
     with one_line_errors():
         from gflowexplainer.cli.runs import write_run_report
@@ -47,37 +53,39 @@ def report(
                 f"The run '{run}' of '{shown.config['kind']}' holds nothing to show yet. Let it finish first: "
                 f"{shown.config['command']}"
             )
-        others = [Run.open(folder) for folder in compare or []]
-        beside = _beside(cases, others)
-        if others and not any(len(new.others) > len(old.others) for new, old in zip(beside, cases, strict=True)):
+        others = [Run.open(folder) for folder in [*(beside or []), *(compare or [])]]
+        shown_cases = _beside(cases, others)
+        if others and not any(case.beside for case in shown_cases):
+            named = ", ".join(str(other.folder) for other in others)
             raise ConfigError(
-                f"No instance of '{run}' is explained in {', '.join(map(str, compare or []))} too, on the same graph. "
+                f"No instance of '{run}' is explained in {named} too, on the same graph. "
                 "Compare runs of the same instances."
             )
         if out is not None and out.is_dir():
             raise ConfigError(f"'--out' names the folder '{out}'. Name a file, as {out / 'report.html'}.")
-        path = write_run_report(shown, beside, out, title)
+        path = write_run_report(shown, shown_cases, out, title)
         if figures:
             from gflowexplainer.report import write_figures
 
             folder = path.parent / "figures"
-            write_figures(shown.report(cases=beside), folder)
+            write_figures(shown.report(cases=shown_cases), folder)
             teller(quiet)(f"Figures: {folder}")
         typer.echo(str(path))
 
 
 def _beside(cases: Sequence[Case], runs: Sequence[Run]) -> list[Case]:
-    """Adds to each case the edge probabilities that other runs found for the same instance of the same graph."""
+    """Adds to each case the explanations that other runs found for the same instance of the same graph."""
     import torch
 
     found = list(cases)
     for number, run in enumerate(runs):
-        taken = {name for case in found for name in case.others}
+        taken = {name for case in found for name in (*case.others, *case.beside)}
         name = run.name if run.name not in taken else f"{run.name} ({number + 2})"
         for place, case in enumerate(found):
             if not run.has(case.name):
                 continue
             other = run.case(case.name).explanation
-            if torch.equal(other.edge_index, case.explanation.edge_index):
-                found[place] = replace(case, others={**case.others, name: other.edge_mask})
+            mine = case.explanation
+            if torch.equal(other.edge_index, mine.edge_index) and torch.equal(other.x, mine.x):
+                found[place] = replace(case, beside={**case.beside, name: other})
     return found

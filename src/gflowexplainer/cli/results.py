@@ -39,15 +39,24 @@ def _entry(case: Case) -> dict[str, Any]:
         "num_samples": explanation.num_samples,
         "effective_sample_size": explanation.effective_sample_size,
         "left_out": explanation.left_out,
+        "warnings": explanation.warnings,
         "weighting": explanation.weighting,
         "nodes": {str(node): float(probability[node]) for node in order},
         "certificate": certificate.to_dict() if certificate.distance is not None else None,
     }
 
 
-def bound_notes(cases: Sequence[Case]) -> list[str]:
-    """Says of each instance whose computation graph was too large what was left out of it."""
-    return [f"{case.name}: {case.explanation.bound_note}" for case in cases if case.explanation.left_out]
+def warnings(cases: Sequence[Case]) -> list[str]:
+    """Says of each instance what speaks against its explanation; what is said of several, once."""
+    said: dict[str, list[str]] = {}
+    for case in cases:
+        for warning in case.explanation.warnings:
+            said.setdefault(warning, []).append(case.name)
+    return [f"{_few(names)}: {warning}" for warning, names in said.items()]
+
+
+def _few(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def table(cases: Sequence[Case], title: str = "Explanations") -> Table:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.report.run_folder import Run
 
-_SHOWING = ("context", "out", "as_json", "quiet", "report", "figures", "devices", "nodes")
+_SHOWING = ("context", "out", "as_json", "quiet", "report", "figures", "devices", "nodes", "overwrite")
 _EXPLAINING = ("preset", "max_nodes", "setting", "num_hops", "explainer", "num_samples", "weighting", "certificate")
 """Options of ``fit`` and ``explain`` that change nothing in the answer, and those that say how to explain."""
 
@@ -62,16 +62,25 @@ def begin_run(
 ) -> Run:
     """Makes the folder of a run; without a name, each question gets one of its own."""
     from gflowexplainer.report.run_folder import Run
-    from gflowexplainer.storage.identity import settings_fingerprint
+    from gflowexplainer.storage.identity import content_digest, settings_fingerprint
+    from gflowexplainer.storage.lock import folder_lock
+    from gflowexplainer.training.folder import EXPLAINER
 
     question = {
         name: str(value) if isinstance(value, Path) else value
         for name, value in context.params.items()
         if name not in _SHOWING
     }
-    question |= {"config": asked.config, "identity": asked.identity()}
-    folder = Path("runs") / f"{kind}-{settings_fingerprint(question)[:8]}" if out is None else out
-    return Run.begin(folder, kind, question, settings=settings)
+    question["config"] = asked.config
+    explainer = context.params.get("explainer")
+    fitted = None if explainer is None else content_digest((explainer / EXPLAINER).read_bytes())
+    identity = asked.identity(explainer=fitted, settings=settings)
+    short = settings_fingerprint({"question": question, "identity": identity})[:8]
+    folder = Path("runs") / f"{kind}-{short}" if out is None else out
+    context.with_resource(folder_lock(folder))
+    return Run.begin(
+        folder, kind, question, identity=identity, overwrite=bool(context.params.get("overwrite")), settings=settings
+    )
 
 
 def write_run_report(run: Run, cases: Any = None, path: Path | None = None, title: str | None = None) -> Path:

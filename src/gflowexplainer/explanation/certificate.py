@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+NOT_ASKED = "It has not been asked for; ask for it before the explanation is stored or shown."
+"""The reason of a certificate that was never asked for."""
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -36,6 +39,11 @@ class Certificate:
             f"shown probabilities: distance {self.shown_distance:.3f}, nodes off by at most {self.node_error:.3f}"
         )
 
+    @property
+    def asked(self) -> bool:
+        """Whether it was asked for: computed, or found to be too large."""
+        return self.reason != NOT_ASKED
+
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
         return asdict(self)
@@ -63,7 +71,7 @@ class PendingCertificate:
         """The certificate if it has been computed, else one that says that it was not asked for in time."""
         if self._known is not None:
             return self._known
-        return Certificate(reason="It has not been asked for; ask for it before the explanation is stored or shown.")
+        return Certificate(reason=NOT_ASKED)
 
     def get(self) -> Certificate:
         """Computes it, once."""

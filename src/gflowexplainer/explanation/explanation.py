@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from html import escape
 from itertools import combinations
@@ -13,10 +14,14 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import Explanation, ModelConfig
 
+from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.painting import draw
+from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.certificate import Certificate
-from gflowexplainer.explanation.pictures import Picture, draw, svg
-from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution, shown
+from gflowexplainer.explanation.notebook import View, in_words
+from gflowexplainer.explanation.parts import Parts
+from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
 from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
@@ -54,11 +59,34 @@ class SubgraphExplanation(Explanation):
 
     @property
     def subgraphs(self) -> list[RankedSubgraph]:
-        """The different subgraphs that were sampled, most probable first."""
+        """The different subgraphs that were sampled, the one with the largest reward first."""
         return list(self._known.subgraphs)
 
+    @property
+    def parts(self) -> Parts:
+        """The connected parts that together preserve the prediction, most needed first; one where one does.
+
+        They are found, and measured on the model, when they are first looked at, for all explanations of the same call
+        at once.
+        """
+        return self._known.parts
+
+    @property
+    def holds(self) -> bool:
+        """Whether the :attr:`parts` preserve the prediction, and better than random parts of their size do.
+
+        The two numbers are ``parts.preserved`` and ``parts.preserved_by_random``. Where it is false there is nothing to
+        say: no subgraph was found that speaks for this prediction more than any other of its size.
+        """
+        return self.parts.holds
+
+    @property
+    def verdict(self) -> str:
+        """Says in a sentence whether the explanation :attr:`holds`; empty where that can no longer be measured."""
+        return self._known.parts.verdict() if self._known.find_parts is not None else ""
+
     def top(self, k: int = 5) -> list[RankedSubgraph]:
-        """Returns the ``k`` most probable subgraphs, or as many as there are."""
+        """Returns the ``k`` best subgraphs, or as many as there are."""
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise ConfigError(f"'k' must be a whole number of at least 1 (got {k!r}).")
         return list(self._known.subgraphs[:k])
@@ -137,6 +165,15 @@ class SubgraphExplanation(Explanation):
         """Says in words what was :attr:`left_out`; empty if nothing was."""
         return self._known.bound_note()
 
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons not to trust this explanation, in words, with the numbers; empty where none was found.
+
+        Among them: a low effective sample size, evidence that explains nothing, features on different scales, nodes
+        that were left out, and a model that is random, writes into its input or has to be evaluated one by one.
+        """
+        return list(self._known.warnings)
+
     def _row(self, name: str) -> Tensor:
         """Picks the row of the explained node or graph."""
         value, node = self._fields()[name], self._known.node
@@ -156,6 +193,52 @@ class SubgraphExplanation(Explanation):
     def edge_probability(self, nodes: Iterable[int]) -> dict[tuple[int, int], float]:
         """Returns the probability that both ends are inside, for each pair of joined ``nodes``, smaller id first."""
         return self._edge_values(nodes)
+
+    def best(self) -> SubgraphExplanation:
+        """Returns the first subgraph as an explanation with hard masks: 1 for its nodes and the edges between them."""
+        nodes = torch.tensor(self._known.subgraphs[0].nodes, device=self.edge_index.device)
+        inside = torch.zeros(self._num_nodes(), dtype=torch.bool, device=nodes.device)
+        inside[nodes] = True
+        hard = copy.copy(self)
+        hard.node_mask = inside[:, None].float()
+        hard.edge_mask = (inside[self.edge_index[0]] & inside[self.edge_index[1]]).float()
+        hard._thresholded = True
+        return hard
+
+    def threshold(self, *args: Any, **kwargs: Any) -> SubgraphExplanation:
+        """Thresholds the masks, as PyG does. What is cut out or visualised afterwards follows these masks."""
+        cut = super().threshold(*args, **kwargs)
+        if cut is not self:
+            cut._thresholded = True
+        return cut
+
+    def _chosen(self) -> SubgraphExplanation:
+        """Returns itself if the user has chosen a threshold, otherwise :meth:`best`.
+
+        Probabilities are rarely 0, so that everything above 0 is nearly the whole neighbourhood.
+        """
+        return self if "_thresholded" in self._store.__dict__ else self.best()
+
+    def get_explanation_subgraph(self) -> Explanation:
+        """Cuts out the first subgraph; after :meth:`threshold`, what that has left, as PyG does."""
+        return super(SubgraphExplanation, self._chosen()).get_explanation_subgraph()
+
+    def get_complement_subgraph(self) -> Explanation:
+        """Cuts out all but the first subgraph; after :meth:`threshold`, all but what that has left."""
+        return super(SubgraphExplanation, self._chosen()).get_complement_subgraph()
+
+    def visualize_graph(
+        self, path: str | None = None, backend: str | None = None, node_labels: list[str] | None = None
+    ) -> None:
+        """Draws the first subgraph as PyG does; after :meth:`threshold`, what that has left. See also :meth:`draw`."""
+        super(SubgraphExplanation, self._chosen()).visualize_graph(path, backend, node_labels)
+
+    def visualize_feature_importance(self, *args: Any, **kwargs: Any) -> None:
+        """Says what to use instead: an explanation is made of nodes and edges, not of features."""
+        raise ConfigError(
+            "This explanation names nodes and edges, not features. Draw it with 'explanation.draw()', or explain "
+            "features with 'torch_geometric.explain.CaptumExplainer' and node_mask_type='attributes'."
+        )
 
     def _apply_masks(self, node_mask: Tensor | None = None, edge_mask: Tensor | None = None) -> Explanation:
         """Cuts the graph, as PyG does. Nodes get new ids, so the subgraphs do not come along."""
@@ -220,72 +303,56 @@ class SubgraphExplanation(Explanation):
             graph.add_edge(u, v, probability=value)
         return graph
 
-    def _shown_nodes(self, limit: int) -> list[int]:
-        """Picks the nodes to draw: the most probable, then those around them."""
-        values = self._node_values()
-        order = np.argsort(-values, kind="stable")
-        chosen = order[values[order] > 0][:limit]
-        if chosen.size == 0:  # a threshold has left nothing
-            chosen = np.array(self._known.subgraphs[0].nodes[:limit])
-        source, target = self._ends()
-        seen = np.zeros(values.size, dtype=bool)
-        seen[chosen] = True
-        while chosen.size < limit:
-            reached = np.unique(np.concatenate([target[seen[source]], source[seen[target]]]))
-            fresh = reached[~seen[reached]][: limit - chosen.size]
-            if fresh.size == 0:
-                break
-            seen[fresh] = True
-            chosen = np.concatenate([chosen, fresh])
-        return chosen.tolist()
-
-    def draw(self, path: str | Path | None = None, *, max_nodes: int = 40, ax: Axes | None = None) -> Axes:
-        """Draws the explanation on the graph around it, coloured by probability; the explained node has a ring.
+    def draw(
+        self,
+        path: str | Path | None = None,
+        *,
+        max_nodes: int = 60,
+        surroundings: bool = False,
+        ax: Axes | None = None,
+        **words: Any,
+    ) -> Axes:
+        """Draws the explanation by matplotlib: its nodes large and labelled, their direct neighbours beside them.
 
         Args:
             path: Where to save the picture; the ending chooses the format. Without one, it is left to pyplot.
-            max_nodes: Nodes drawn at most: the most probable, then the nearest.
+            max_nodes: Nodes drawn at most: the first subgraph, then the most probable, then the nearest.
+            surroundings: Whether to draw what lies farther away too.
             ax: Axes to draw on.
+            **words: What is known of the graph: ``labels``, ``smiles``, ``words``, ``types``, ``truth``, as in
+                :class:`~gflowexplainer.report.Case`.
         """
-        return draw(self._picture(max_nodes), path, ax)
-
-    def _picture(self, max_nodes: int) -> Picture:
-        """Gathers what there is to draw: the most probable nodes, then the nearest."""
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-        nodes = self._shown_nodes(max_nodes)
-        slot = {node: i for i, node in enumerate(nodes)}
-        inside = [(slot[u], slot[v], p) for (u, v), p in self._edge_values(nodes).items()]
-        ring = slot.get(-1 if self._known.node is None else self._known.node)
-        return Picture(nodes, self._node_values()[nodes], sorted(inside, key=lambda e: e[2]), ring, self._title())
-
-    def _title(self) -> str:
-        what = "graph" if self._known.node is None else f"node {self._known.node}"
+        scene = Scene.of(Case(self.name, self, **words), max_nodes)
         best = self._known.subgraphs[0]
-        return f"{what}: most probable subgraph of {len(best)} nodes, probability {best.probability:.2f}"
+        title = f"{self.name}: best subgraph of {len(best)} nodes, probability {best.probability:.2f}"
+        return draw(scene if surroundings else scene.up_to(1), title, path, ax)
+
+    def show(self, **words: Any) -> View:
+        """Returns the drawing that a notebook shows, with what is known of the graph.
+
+        Args:
+            **words: ``labels``, ``classes``, ``smiles``, ``words``, ``types``, ``truth``, ``others`` and ``note``, as
+                in :class:`~gflowexplainer.report.Case`.
+        """
+        return View([Case(self.name, self, **words)], in_words(self))
+
+    @property
+    def name(self) -> str:
+        """What is explained, in words: ``"node 42"``, or ``"graph"``."""
+        return "graph" if self._known.node is None else f"node {self._known.node}"
+
+    def __repr__(self) -> str:
+        if self._store.__dict__.get("_distribution") is None:
+            return super().__repr__()
+        return in_words(self)
 
     def _repr_html_(self) -> str:
-        """Shows a small picture and the most probable subgraphs in a notebook."""
-        if self._store.__dict__.get("_distribution") is None:
+        """Shows the interactive drawing in a notebook, or the words where there is nothing to draw."""
+        if self._store.__dict__.get("_distribution") is None or "edge_index" not in self:
             return f"<pre>{escape(repr(self))}</pre>"
-        rows = "".join(
-            f"<tr><td>{escape(', '.join(map(str, s.nodes)))}</td><td>{s.probability:.3f}</td><td>{s.reward:.3f}</td>"
-            f"<td>{escape(shown(s.prediction_only))}</td><td>{escape(shown(s.prediction_without))}</td></tr>"
-            for s in self.top(5)
-        )
-        heads = ("nodes", "probability", "reward", "with only it", "without it")
-        known = self._known
-        note = (
-            f"{len(known.subgraphs)} different subgraphs in {known.num_samples} samples, "
-            f"weighted by {known.weighting}; effective sample size {known.effective_sample_size:.1f}"
-        )
-        note = "; ".join(filter(None, (note, known.bound_note())))
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        picture = svg(self._picture(30)) if "edge_index" in self else ""
-        return (
-            f"<div><p><b>{escape(self._title())}</b></p>{picture}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(note)}</p></div>"
-        )
+        return self.show()._repr_html_()
 
     def save(self, path: str | Path) -> None:
         """Stores the explanation in one safetensors file with JSON in its header.
@@ -334,6 +401,6 @@ class SubgraphExplanation(Explanation):
                 explanation._model_config = ModelConfig(**meta["model_config"])
             if meta["model_args"] is not None:
                 explanation._model_args = meta["model_args"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
         return explanation

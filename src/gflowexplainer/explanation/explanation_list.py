@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import torch
 from torch import Tensor
 
+from gflowexplainer.drawing.case import Case
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.explanation.notebook import View, one_line
 
 if TYPE_CHECKING:
     import pandas
+
+MOST_LINES = 10
+"""Explanations that a list prints."""
 
 
 class ExplanationBatch(Protocol):
@@ -71,7 +77,35 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} explanations)"
+        lines = [f"{type(self).__name__} of {len(self)} explanation{'' if len(self) == 1 else 's'}"]
+        lines += [f"  {number}: {one_line(self[number])}" for number in range(min(len(self), MOST_LINES))]
+        return "\n".join(lines + (["  ..."] if len(self) > MOST_LINES else []))
+
+    def show(self, most: int = 20, **words: Any) -> View:
+        """Returns the drawing that a notebook shows: the first explanations, to choose from.
+
+        Args:
+            most: Explanations that are shown at most.
+            **words: What is known of the graphs, as in :class:`~gflowexplainer.report.Case`. ``smiles`` and ``words``
+                differ from graph to graph, so they are lists with one entry an explanation; everything else is the
+                same for all.
+        """
+        own = {name: words.pop(name) for name in ("smiles", "words") if name in words}
+        for name, values in own.items():
+            if isinstance(values, str) or len(values) != len(self):
+                raise ConfigError(f"'{name}' has {len(values)} entries for {len(self)} explanations. Pass one each.")
+        shown = [self[number] for number in range(min(len(self), most))]
+        cases = [
+            Case(_unique(explanation, number), explanation, **words, **{n: v[number] for n, v in own.items()})
+            for number, explanation in enumerate(shown)
+        ]
+        return View(cases, repr(self))
+
+    def _repr_html_(self) -> str:
+        """Shows the first explanations in a notebook."""
+        if len(self) == 0:
+            return f"<pre>{escape(repr(self))}</pre>"
+        return self.show()._repr_html_()
 
     @property
     def node_mask(self) -> Tensor:
@@ -101,6 +135,11 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         except ImportError as error:
             raise ConfigError("'to_dataframe' needs pandas. Install it with 'pip install pandas'.") from error
         return pandas.DataFrame([_row(explanation) for explanation in self])
+
+
+def _unique(explanation: SubgraphExplanation, number: int) -> str:
+    """Returns a name of its own for an explanation of a list."""
+    return f"graph {number}" if explanation.explained_node is None else f"{number}: {explanation.name}"
 
 
 def _row(explanation: SubgraphExplanation) -> dict[str, Any]:

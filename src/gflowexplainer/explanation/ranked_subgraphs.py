@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-
-Prediction = tuple[float, ...]
-"""Class probabilities, or values for regression."""
+from gflowexplainer.explanation.parts import Parts, Prediction
 
 
 class SubgraphPredictions:
@@ -42,7 +41,7 @@ class SubgraphPredictions:
         return SubgraphPredictions.known, (self.only, self.without)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankedSubgraph:
     """One connected subgraph of an explanation.
 
@@ -70,17 +69,28 @@ class RankedSubgraph:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(nodes={self.nodes}, probability={self.probability:.3f}, reward={self.reward:.3f})"
+        )
+
     @property
     def prediction_only(self) -> Prediction:
         """What the model predicts with only it: class probabilities, or values for regression.
 
-        The model is evaluated when this is first looked at, for all explanations of the same call at once.
+        "Only" means that every other node is removed from the graph, with its edges: the model is called on the
+        subgraph that the nodes induce, with their rows of every argument. The model is evaluated when this is first
+        looked at, for all explanations of the same call at once.
         """
         return self.predictions.only[self.row]
 
     @property
     def prediction_without(self) -> Prediction:
-        """What the model predicts with all but it (the explained node always stays); see :attr:`prediction_only`."""
+        """What the model predicts without it: its nodes are removed from the whole graph, with their edges.
+
+        The explained node always stays. Of a graph that loses every node, the first one stays, without edges.
+        See :attr:`prediction_only`.
+        """
         return self.predictions.without[self.row]
 
     @property
@@ -104,7 +114,7 @@ class SubgraphDistribution:
     """What an explanation knows beside its masks.
 
     Attributes:
-        rank: Lists the different subgraphs among the samples, most probable first; called once, when they are wanted.
+        rank: Lists the different subgraphs among the samples, best first; called once, when they are wanted.
         node: The explained node; ``None`` at graph level.
         weighting: ``"policy"`` or ``"reward"``.
         num_samples: Subgraphs that were sampled.
@@ -112,6 +122,8 @@ class SubgraphDistribution:
         certificate: The certificate, perhaps still to be computed.
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
+        find_parts: Finds the parts; called once, when they are wanted.
+        doubt: Says what else speaks against the explanation; called once, when it is wanted.
     """
 
     rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
@@ -122,24 +134,45 @@ class SubgraphDistribution:
     certificate: PendingCertificate
     left_out: int = 0
     prediction_kept: Prediction | None = None
+    find_parts: Callable[[], Parts] | None = field(default=None, repr=False)
+    doubt: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the explanation, in words."""
+        return (*filter(None, [self.bound_note()]), *self.doubt())
 
     @cached_property
     def subgraphs(self) -> tuple[RankedSubgraph, ...]:
-        """The different subgraphs among the samples, most probable first."""
+        """The different subgraphs among the samples, best first."""
         return tuple(self.rank())
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The connected parts that together preserve the prediction."""
+        if self.find_parts is None:
+            raise ConfigError(
+                "The parts of this explanation were not looked at before it was sent to another process, and the model "
+                "is not there. Look at 'parts' first."
+            )
+        return self.find_parts()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold; of a certificate that was not computed, that it was not."""
         names = ("node", "weighting", "num_samples", "effective_sample_size", "left_out", "prediction_kept")
         plain = {name: getattr(self, name) for name in names}
         known = self.certificate.known.to_dict()
-        return plain | {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
+        parts = None if self.find_parts is None else self.parts.to_dict()
+        doubts = [said for said in self.warnings if said != self.bound_note()]
+        listed = {"subgraphs": [s.to_dict() for s in self.subgraphs], "certificate": known}
+        return plain | listed | {"parts": parts, "doubts": doubts}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
         rest: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        entries = rest.pop("subgraphs")
+        entries, parts = rest.pop("subgraphs"), rest.pop("parts", None)
+        found = None if parts is None else Parts.from_dict(parts)
         predictions = SubgraphPredictions.known(
             [tuple(entry["prediction_only"]) for entry in entries],
             [tuple(entry["prediction_without"]) for entry in entries],
@@ -149,13 +182,15 @@ class SubgraphDistribution:
             for row, entry in enumerate(entries)
         ]
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
-        return cls(lambda: subgraphs, certificate=certificate, **rest)
+        doubts = tuple(rest.pop("doubts", ()))
+        find = None if found is None else lambda: found
+        return cls(lambda: subgraphs, certificate=certificate, find_parts=find, doubt=lambda: doubts, **rest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (
-            self.subgraphs,
-            {name: v for name, v in vars(self).items() if name not in ("rank", "subgraphs")},
-        )
+        doubts = tuple(said for said in self.warnings if said != self.bound_note())
+        lazy = ("rank", "subgraphs", "find_parts", "parts", "doubt", "warnings")
+        plain = {name: value for name, value in vars(self).items() if name not in lazy}
+        return _arrived, (self.subgraphs, vars(self).get("parts"), doubts, plain)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -180,5 +215,8 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
-def _arrived(subgraphs: tuple[RankedSubgraph, ...], rest: dict[str, Any]) -> SubgraphDistribution:
-    return SubgraphDistribution(lambda: subgraphs, **rest)
+def _arrived(
+    subgraphs: tuple[RankedSubgraph, ...], parts: Parts | None, doubts: tuple[str, ...], rest: dict[str, Any]
+) -> SubgraphDistribution:
+    find = None if parts is None else lambda: parts
+    return SubgraphDistribution(lambda: subgraphs, find_parts=find, doubt=lambda: doubts, **rest)

@@ -28,6 +28,7 @@ def grow_at_random(
         key: A random key of each, shape ``[R]``.
     """
     total, count = instances.num_nodes, instance.numel()
+    max_nodes = max(1, min(max_nodes, instances.largest))
     chance = uniform(key, torch.arange(max_nodes, device=key.device)[:, None], 0)
     if start is None:
         start = instances.ptr[instance] + (chance[0] * instances.node_counts[instance]).long()

@@ -17,7 +17,11 @@ from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.policy import AdditivePolicy, Policy
 from gflowexplainer.flow.sampling import Rollouts, follow_greedily, follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.settings import Settings
+
+SIZES = "policy.by_size.weight"
+"""Weights that have a row for every size of a subgraph, from 0 to the largest."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,11 @@ class FlowNetwork(nn.Module):
         self.settings = settings
         instances = inputs.instances
         settings.check_task(instances.level)
-        with torch.random.fork_rng(devices=[]):
+        with GLOBAL_STATE, torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            self.policy = _build_policy(settings, inputs.features.size(1), instances.num_nodes)
+            sizes = None if weights is None else weights.get(SIZES)
+            bound = settings.max_nodes if sizes is None else sizes.size(0) - 1
+            self.policy = _build_policy(settings, inputs.features.size(1), instances.num_nodes, bound)
             self.locator = _build_locator(settings, inputs)
             self.partition = _build_partition(settings, inputs.features.size(1))
         self.to(instances.device)
@@ -154,7 +160,7 @@ class FlowNetwork(nn.Module):
         return self.partition(self.policy.standardize(inputs.features)[node])
 
 
-def _build_policy(settings: Settings, in_features: int, num_nodes: int) -> Policy:
+def _build_policy(settings: Settings, in_features: int, num_nodes: int, max_nodes: int) -> Policy:
     if settings.policy == PolicyType.paper:
         return PaperPolicy(
             in_features,
@@ -164,7 +170,7 @@ def _build_policy(settings: Settings, in_features: int, num_nodes: int) -> Polic
         )
     return AdditivePolicy(
         in_features,
-        settings.max_nodes,
+        max_nodes,
         settings.hidden,
         identities=num_nodes if settings.node_identities else 0,
         min_nodes=settings.min_nodes,

@@ -18,6 +18,7 @@ from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.memory import refuse_beyond_memory
 from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
@@ -92,6 +93,9 @@ def roll_out(
         ordered: Whether the same nodes in another order are another state. If not, the members of a state stand in the
             order of one of the rollouts that came to it.
     """
+    if max_nodes > instances.largest > 0:
+        max_nodes = instances.largest
+    _refuse_too_many(instance.numel(), max_nodes, cuts, instance.device)
     _, first, at = first_of_each(instance if start is None else start)
     states = States.initial(instances, instance[first], None if start is None else start[first], max_nodes, cuts=cuts)
     rollout = torch.arange(instance.numel(), device=instance.device)
@@ -127,6 +131,18 @@ def roll_out(
     last[visited[ends]] = ends
     followed = (torch.cat([a for a, _ in flows]), torch.cat([s for _, s in flows])) if flows else None
     return Rollouts(States.cat(parts), torch.cat(places), visited, torch.cat(choices), successor, last, followed)
+
+
+def _refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.device) -> None:
+    """Refuses rollouts whose states would not fit into memory, before any of them is made."""
+    # Members and inner degrees of each state, two numbers a slot, and a byte or two for each pair of slots.
+    each = max_nodes * (16 + (max_nodes * (1 if max_nodes <= 127 else 2) if cuts else 0))
+    refuse_beyond_memory(
+        rollouts * max_nodes * each,
+        device,
+        f"Growing {rollouts} subgraphs of up to {max_nodes} nodes",
+        "Lower 'max_nodes', 'rollouts', 'batch_size' or 'num_samples'.",
+    )
 
 
 def _step(states: States, chosen: Tensor, ordered: bool) -> tuple[States, Tensor]:

@@ -59,11 +59,12 @@ class States:
             instances: The instances.
             instance: Which of them each state lies in, shape ``[B]``.
             start: Start node of each state as a flat position, shape ``[B]``; ``None`` begins with nothing.
-            max_nodes: Size bound ``K``.
+            max_nodes: Size bound ``K``; more than the largest instance has are not kept room for.
             cuts: Whether to keep track of cut vertices, without which the parents of a state are not known.
         """
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
+        max_nodes = max(1, min(max_nodes, instances.largest))
         batch, device = instance.numel(), instance.device
         cut, is_cut = empty_cut_matrix(batch, max_nodes, device) if cuts else (None, None)
         _, node = ranges(instances.ptr[instance], instances.node_counts[instance])

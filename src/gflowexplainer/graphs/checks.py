@@ -15,6 +15,10 @@ def check_features(x: Tensor, where: str = "the graph") -> int:
     if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
         got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
         raise InstanceError(f"The features of {where} must be a float tensor [num_nodes, width] (got {got}).")
+    if x.layout != torch.strided:
+        raise InstanceError(f"The features of {where} are sparse ({x.layout}). Call .to_dense() on them.")
+    if x.size(1) == 0:
+        raise InstanceError(f"The features of {where} have no columns, shape {tuple(x.shape)}. Give a constant one.")
     if x.size(0) == 0:
         raise InstanceError(f"There is nothing to explain: {where} has no nodes.")
     return x.size(0)
@@ -33,6 +37,8 @@ def check_shape(edge_index: Tensor, where: str = "the graph") -> None:
     if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
         got = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
         raise InstanceError(f"'edge_index' of {where} must be a tensor of shape [2, num_edges] (got {got}).")
+    if edge_index.layout != torch.strided:
+        raise InstanceError(f"'edge_index' of {where} is sparse ({edge_index.layout}). Pass node ids [2, num_edges].")
     if edge_index.dtype != torch.long:
         raise InstanceError(f"'edge_index' of {where} must be int64 (got {edge_index.dtype}). Call .long() on it.")
 

@@ -42,6 +42,10 @@ class InputGraph:
         free = {name: v.detach() if isinstance(v, Tensor) else v for name, v in self.arguments.items()}
         return replace(self, x=self.x.detach(), arguments=free)
 
+    def given(self) -> dict[str, Any]:
+        """Returns everything that the model is given of this graph, by the name of the argument."""
+        return {"x": self.x, "edge_index": self.edge_index, **self.arguments}
+
     def split(self, batch: Tensor) -> list[InputGraph]:
         """Takes a disjoint union of graphs apart; ``batch`` ``[N]`` names the graph of each node."""
         if not isinstance(batch, Tensor) or batch.shape != (self.x.size(0),) or batch.dtype != torch.long:

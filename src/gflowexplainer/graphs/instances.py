@@ -31,7 +31,7 @@ from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
+from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
@@ -125,15 +125,18 @@ class Instances:
         x: Tensor,
         graph_index: GraphIndex,
         nodes: Tensor,
-        num_hops: int,
+        num_hops: int | None,
         *,
         limit: int | None = None,
         **arguments: Any,
     ) -> Instances:
-        """Does what :meth:`around_nodes` does, with ids ``nodes`` ``[I]`` and an index that were checked already."""
+        """Does what :meth:`around_nodes` does, with ids ``nodes`` ``[I]`` and an index that were checked already.
+
+        Without ``num_hops``, every instance is the whole graph.
+        """
         num_nodes = graph_index.num_nodes
         count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
-        inner = reach(graph_index, start, num_hops, limit)
+        inner = everything(graph_index, count) if num_hops is None else reach(graph_index, start, num_hops, limit)
         wider = surround(graph_index, inner, limit)
         # Every edge that ends inside; those of the instances themselves begin there too.
         outer, ends, edges = wider.reach, wider.edge_index, wider.edge_id
@@ -269,6 +272,11 @@ class Instances:
     def node_counts(self) -> Tensor:
         """Nodes of each instance, shape ``[I]``."""
         return self.ptr.diff()
+
+    @cached_property
+    def largest(self) -> int:
+        """Nodes of the largest instance; no subgraph has more, whatever the bound on its size."""
+        return int(self.node_counts.max()) if len(self) else 0
 
     @cached_property
     def edge_counts(self) -> Tensor:

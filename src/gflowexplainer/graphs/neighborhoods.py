@@ -75,6 +75,12 @@ def reach(index: GraphIndex, start: Tensor, num_hops: int, limit: int | None = N
     return Reach(key, relevance, dropped[~find_sorted(key, dropped)[1]])
 
 
+def everything(index: GraphIndex, count: int) -> Reach:
+    """Takes all nodes of the graph, for each of ``count`` owners."""
+    key = torch.arange(count * index.num_nodes, device=index.source.device)
+    return Reach(key, torch.ones(key.numel(), dtype=torch.double, device=key.device), key[:0])
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """Some nodes, whatever sends an edge to them, ``n`` nodes in all, and these ``e`` edges.

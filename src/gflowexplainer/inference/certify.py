@@ -17,6 +17,7 @@ from gflowexplainer.flow.exact import (
 from gflowexplainer.graphs.subgraphs import subgraph_keys
 from gflowexplainer.inference.estimates import Estimates
 from gflowexplainer.inference.exact_target import target_distribution
+from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.storage.identity import model_fingerprint
@@ -27,7 +28,8 @@ def same_model(sampler: FlowSampler, model_name: str) -> bool:
     model = sampler.predictor.model
     if any(parameter.device != sampler.instances.device for parameter in model.parameters()):
         return False
-    return model_fingerprint(model) == model_name
+    with GLOBAL_STATE:
+        return model_fingerprint(model) == model_name
 
 
 def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str) -> Certificate:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.choices import Weighting
+from gflowexplainer.choices import Removal, Weighting
 from gflowexplainer.errors import ModelError
 from gflowexplainer.explanation.certificate import PendingCertificate
 from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.explanation.parts import Parts
 from gflowexplainer.explanation.ranked_subgraphs import (
     Prediction,
     RankedSubgraph,
     SubgraphDistribution,
     SubgraphPredictions,
 )
+from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.certify import certify, same_model
+from gflowexplainer.inference.doubts import Doubts
 from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
-from gflowexplainer.ops.segments import pointers
+from gflowexplainer.inference.parts import find_parts
+from gflowexplainer.ops.segments import pointers, segment_argmax
 from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.consensus import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 
@@ -57,17 +62,29 @@ class SampledExplanations:
         return len(self.sampler.instances)
 
     @cached_property
+    def _own_share(self) -> Tensor | None:
+        reward = self.sampler.reward
+        return reward.own_share() if isinstance(reward, ConsensusReward) else None
+
+    @cached_property
     def node_probability(self) -> Tensor:
-        """Probability of each node, shape ``[n]``."""
-        return self.estimates.node.clamp(0, 1).float()
+        """Probability of each node, shape ``[n]``.
+
+        Where single nodes add up to the prediction, a node belongs to the explanation also by itself: as probably as
+        what it adds is to what the strongest adds. The larger of the two counts.
+        """
+        value, own = self.estimates.node, self._own_share
+        return (value if own is None else torch.maximum(value, own.to(value))).clamp(0, 1).float()
 
     @cached_property
     def edge_probability(self) -> Tensor:
         """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
-        instances = self.sampler.instances
+        instances, own = self.sampler.instances, self._own_share
         edge = edge_values(instances, self.estimates.neighbor)
         source, target = instances.edge_index
-        return torch.where(source == target, self.estimates.node[source], edge).clamp(0, 1).float()
+        if own is not None:
+            edge = torch.maximum(edge, torch.minimum(own[source], own[target]).to(edge))
+        return torch.where(source == target, self.node_probability[source].to(edge), edge).clamp(0, 1).float()
 
     @cached_property
     def predictions(self) -> SubgraphPredictions:
@@ -80,7 +97,40 @@ class SampledExplanations:
                 "The model was moved or trained on after it was explained, so what it predicts on subgraphs can no "
                 "longer be told. Explain it again."
             )
-        return self.sampler.reward.predict(self.estimates.subgraphs, without=without).tolist()
+        # Whatever the reward measures by, what is shown means one thing: nodes that are gone are gone.
+        subgraphs = self.estimates.subgraphs
+        return self.sampler.reward.predict(subgraphs, without=without, removal=Removal.induced).tolist()
+
+    @cached_property
+    def _doubts(self) -> Doubts:
+        return Doubts(self.sampler, self.effective_size, self.num_samples)
+
+    @cached_property
+    def _parts(self) -> list[Parts]:
+        """The parts of all instances; nodes are places in the instance."""
+        if not same_model(self.sampler, self.model_name):
+            raise ModelError(
+                "The model was moved or trained on after it was explained, so its parts can no longer be measured. "
+                "Explain it again."
+            )
+        subgraphs = self.estimates.subgraphs
+        best = segment_argmax(self._reward, subgraphs.instance, len(self))
+        return find_parts(self.sampler.reward, subgraphs[best], self.node_probability, self.sampler.settings.seed)
+
+    def _find_parts(self, i: int) -> Parts:
+        """Names the nodes of an instance's parts as the user does."""
+        instances, outer = self.sampler.instances, self.sampler.inputs.graphs[i].nodes
+        begin, found = int(instances.ptr[i]), self._parts[i]
+        node_id = instances.node_id[begin : int(instances.ptr[i + 1])]
+        node_id = node_id if outer is None else outer[node_id]
+        parts = (replace(part, nodes=tuple(node_id[list(part.nodes)].tolist())) for part in found)
+        return replace(found, parts=tuple(parts))
+
+    @cached_property
+    def contributions(self) -> Tensor | None:
+        """What each node adds to the log-odds of the class or to the value, shape ``[n]``, where a consensus says."""
+        reward = self.sampler.reward
+        return reward.contributions() if isinstance(reward, ConsensusReward) else None
 
     @cached_property
     def _reward(self) -> Tensor:
@@ -135,6 +185,8 @@ class SampledExplanations:
             certificate=PendingCertificate(compute),
             left_out=0 if instances.left_out is None else int(instances.left_out[i]),
             prediction_kept=self._kept.get(i),
+            find_parts=partial(self._find_parts, i),
+            doubt=partial(self._doubts.of, i),
         )
         nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
@@ -150,6 +202,7 @@ class SampledExplanations:
             edge_mask=_placed(
                 self.edge_probability[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1)
             ),
+            **self._contributed(nodes, graph, shown.x.size(0)),
             **inputs.fields(i),
             **arguments,
         )
@@ -158,8 +211,15 @@ class SampledExplanations:
             explanation._model_config = self.config
         return explanation
 
+    def _contributed(self, nodes: slice, graph: InputGraph, size: int) -> dict[str, SparseRows]:
+        value = self.contributions
+        if value is None:
+            return {}
+        ids = self.sampler.instances.node_id[nodes]
+        return {"node_contributions": _placed(value[nodes].float(), ids, graph.nodes, size)}
+
     def _rank(self, i: int) -> Sequence[RankedSubgraph]:
-        """Lists the different subgraphs of an instance, most probable first."""
+        """Lists the different subgraphs of an instance, best first."""
         instances, (order, first) = self.sampler.instances, self._rows
         rows = order[int(first[i]) : int(first[i + 1])]
         center, begin = int(instances.center[i]), int(instances.ptr[i])
@@ -174,7 +234,7 @@ class SampledExplanations:
             ids = [node_id[m] for m in members]
             nodes = tuple(ids if outer is None else outer[ids].tolist())
             found.append(RankedSubgraph(nodes, share, reward, self.predictions, row))
-        return sorted(found, key=lambda s: (-s.probability, -s.reward, s.nodes))
+        return sorted(found, key=lambda s: (-s.reward, -s.probability, s.nodes))
 
 
 @torch.no_grad()

@@ -19,11 +19,13 @@ class FittedState:
         sampler: All that was learned.
         model: Fingerprint of the model.
         config: Mode, level and return type of the model.
+        identity: Names everything that it was learned from, where it was stored while it learned.
     """
 
     sampler: SamplerState
     model: str
     config: dict[str, str]
+    identity: dict[str, str] | None = None
 
     def refuse_others(self, model: str, config: ModelConfig) -> None:
         """Refuses to explain another model, by its fingerprint, or another task."""

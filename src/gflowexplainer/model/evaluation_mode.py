@@ -1,6 +1,7 @@
 """Borrows the user's model and hands it back exactly as it came, also if an exception is raised."""
 
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -8,6 +9,21 @@ import numpy as np
 import torch
 from torch import nn
 from torch_geometric.nn import MessagePassing
+
+from gflowexplainer.ops.global_state import GLOBAL_STATE
+
+_borrowed = threading.local()
+
+
+def is_borrowed(model: nn.Module) -> bool:
+    """Whether this thread is inside an :func:`evaluation_mode` block of ``model``."""
+    return any(known is model for known in _models())
+
+
+def _models() -> list[nn.Module]:
+    if not hasattr(_borrowed, "models"):
+        _borrowed.models = []
+    return _borrowed.models
 
 
 @contextmanager
@@ -17,19 +33,28 @@ def evaluation_mode(model: nn.Module) -> Iterator[nn.Module]:
     Restored afterwards, whatever happens inside: the training flag of every module, every buffer, and the
     state of the random number generators of torch, numpy and Python. Layers that remember a normalised graph
     (``cached=True``) look at the graph they are given within the block, and remember theirs again after it.
+
+    One thread at a time borrows a model; others wait.
     """
-    devices = {tensor.device for tensor in (*model.parameters(), *model.buffers()) if tensor.is_cuda}
-    with ExitStack() as stack:
-        stack.enter_context(torch.random.fork_rng(devices=list(devices)))
-        stack.callback(np.random.set_state, np.random.get_state())
-        stack.callback(random.setstate, random.getstate())
-        for module in model.modules():
-            stack.callback(setattr, module, "training", module.training)
-            stack.enter_context(_same_buffers(module))
-            stack.enter_context(_without_memory(module))
-        model.eval()
+    with GLOBAL_STATE, ExitStack() as stack:
+        _models().append(model)
+        stack.callback(_models().pop)
+        _enter(model, stack)
         with torch.no_grad():
             yield model
+
+
+def _enter(model: nn.Module, stack: ExitStack) -> None:
+    """Changes to evaluation mode, and leaves with ``stack`` what it takes to change back."""
+    devices = {tensor.device for tensor in (*model.parameters(), *model.buffers()) if tensor.is_cuda}
+    stack.enter_context(torch.random.fork_rng(devices=list(devices)))
+    stack.callback(np.random.set_state, np.random.get_state())
+    stack.callback(random.setstate, random.getstate())
+    for module in model.modules():
+        stack.callback(setattr, module, "training", module.training)
+        stack.enter_context(_same_buffers(module))
+        stack.enter_context(_without_memory(module))
+    model.eval()
 
 
 @contextmanager
@@ -43,13 +68,19 @@ def _same_buffers(module: nn.Module) -> Iterator[None]:
         for name, (buffer, content) in before.items():
             module._buffers[name] = buffer
             # Untouched ones are not written to: the user may still call backward() through them.
-            if buffer is not None and content is not None and not torch.equal(buffer, content):
+            if buffer is not None and content is not None and not _same(buffer, content):
                 with torch.no_grad():
                     buffer.copy_(content)
 
 
 def _copy(buffer: torch.Tensor | None) -> torch.Tensor | None:
     return None if buffer is None else buffer.detach().clone()
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.layout != torch.strided:  # torch compares dense tensors only
+        one, other = one.to_dense(), other.to_dense()
+    return torch.equal(one, other)
 
 
 @contextmanager

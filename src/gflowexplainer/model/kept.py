@@ -17,8 +17,10 @@ from torch import Tensor, nn
 
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph
+from gflowexplainer.model.locality import Locality, find_locality
 from gflowexplainer.model.observer import Observation
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.storage.identity import model_fingerprint
 
 _COMPARED = 8
@@ -77,27 +79,42 @@ class KeptForModel:
         self._rest: dict[str, Any] = {}
         self._index: GraphIndex | None = None
         self._whole: Observation | None = None
+        self._localities: dict[tuple[Any, ...], Locality] = {}
 
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
-        tensors, make = _weights(model), _make(model)
-        if self._model is None or self._make != make or not self._model.fits(tensors):
-            self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
-            self._whole = None
-        return self._fingerprint
+        with GLOBAL_STATE:
+            tensors, make = _weights(model), _make(model)
+            if self._model is None or self._make != make or not self._model.fits(tensors):
+                self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
+                self._whole = None
+                self._localities = {}
+            return self._fingerprint
+
+    def locality(self, predictor: Predictor, graph: InputGraph) -> Locality:
+        """Returns what the predictions of a model can depend on, found out once for each way to call it."""
+        with GLOBAL_STATE:
+            self.fingerprint(predictor.model)
+            way = (predictor.level, graph.x.size(1), tuple(graph.arguments))
+            if way not in self._localities:
+                model, level = predictor.model, predictor.level
+                self._localities[way] = find_locality(model, level, graph, takes_batch=predictor.takes_batch)
+            return self._localities[way]
 
     def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
         """Returns the index of a graph and what the model says of all of it, where they are known still."""
-        self.fingerprint(predictor.model)
-        if not self._is_of(predictor, graph):
-            self._graph = self._index = self._whole = None
-        return self._index, self._whole
+        with GLOBAL_STATE:
+            self.fingerprint(predictor.model)
+            if not self._is_of(predictor, graph):
+                self._graph = self._index = self._whole = None
+            return self._index, self._whole
 
     def keep(self, predictor: Predictor, graph: InputGraph, index: GraphIndex, whole: Observation | None) -> None:
         """Remembers what was found out about a graph."""
-        if not self._is_of(predictor, graph):
-            self._graph, self._rest, self._whole = TensorMark(_tensors(graph)), _rest(predictor, graph), None
-        self._index, self._whole = index, self._whole if whole is None else whole
+        with GLOBAL_STATE:
+            if not self._is_of(predictor, graph):
+                self._graph, self._rest, self._whole = TensorMark(_tensors(graph)), _rest(predictor, graph), None
+            self._index, self._whole = index, self._whole if whole is None else whole
 
     def _is_of(self, predictor: Predictor, graph: InputGraph) -> bool:
         known = self._graph is not None and self._graph.fits(_tensors(graph))

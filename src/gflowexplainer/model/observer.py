@@ -79,6 +79,9 @@ class Observer:
         """Observes the nodes of ``instances``, in their order."""
         small = self.index.num_nodes + self.index.num_edges <= SMALL
         # What is wrong with nodes far from the explained ones is not in the way.
+        if self.whole is None and not self.predictor.locality.local:
+            check_finite(self.x)
+            self._evaluate_whole()
         if self.whole is None and small and bool(torch.isfinite(self.x).all()):
             self._evaluate_whole()
         if self.whole is None:
@@ -100,8 +103,11 @@ class Observer:
 
     def _evaluate_whole(self) -> None:
         """Evaluates the model on the whole graph, whose features were found to be numbers."""
-        output, embedding = observe(self.predictor.model, self.x, self.edge_index, self.arguments)
+        output, embedding = self._observe(self.x, self.edge_index, self.arguments)
         self.whole = Observation(self.predictor.checked(output, self.index.num_nodes), embedding)
+
+    def _observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> tuple[Any, Tensor]:
+        return observe(self.predictor.model, x, edge_index, arguments, writes=bool(self.predictor.locality.writes))
 
     def _beyond_limit(self) -> bool:
         return self.limit is not None and self.index.num_nodes > self.limit
@@ -126,18 +132,19 @@ class Observer:
         check_finite(rows, nodes)
         kinds = slice_arguments(self.arguments, self.index.num_nodes, self.index.num_edges, nodes, edges)
         arguments = {name: value for kind in kinds.values() for name, value in kind.items()}
-        output, embedding = observe(self.predictor.model, rows, wider.edge_index, arguments)
+        output, embedding = self._observe(rows, wider.edge_index, arguments)
         return Observation(self.predictor.checked(output, nodes.numel()), embedding)[wider.inside]
 
 
 def observe_graphs(predictor: Predictor, instances: Instances) -> Observation:
     """Evaluates a graph-level model on each whole graph: its output ``[I, C]``, and its embeddings ``[n, H]``."""
-    if not predictor.takes_batch and len(instances) > 1:
+    if predictor.locality.together == "alone" and len(instances) > 1:
         each = torch.arange(len(instances), device=instances.device)
         parts = [observe_graphs(predictor, instances.select(one)) for one in each.split(1)]
         return Observation(torch.cat([p.output for p in parts]), torch.cat([p.embedding for p in parts]))
     arguments = instances.node_arguments | instances.edge_arguments | instances.shared_arguments
     if predictor.takes_batch:
         arguments |= {"batch": instances.owner}
-    output, embedding = observe(predictor.model, instances.x, instances.edge_index, arguments)
+    writes = bool(predictor.locality.writes)
+    output, embedding = observe(predictor.model, instances.x, instances.edge_index, arguments, writes=writes)
     return Observation(predictor.checked(output, len(instances)), embedding)

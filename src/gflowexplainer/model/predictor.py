@@ -16,14 +16,17 @@ from torch_geometric.nn import MessagePassing
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.evaluation_mode import evaluation_mode
-from gflowexplainer.model.hops import count_hops
+from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
+from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
+from gflowexplainer.model.locality import Locality, clones
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
 LEVELS = ("node", "graph")
+_NO_DISTRIBUTION = 1e-2
+"""Probabilities whose sum is farther from 1 are none; half precision stays well below."""
 
 
 class Predictor:
@@ -53,9 +56,10 @@ class Predictor:
         self.level = one_of("level", level, LEVELS)
         self.mode = one_of("mode", mode, MODES)
         self.return_type = one_of("return_type", return_type, RETURN_TYPES)
+        check_hops(num_hops)
+        refuse_lazy(model)
         self.num_hops = count_hops(model) if num_hops is None else num_hops
-        if self.num_hops < 0:
-            raise ConfigError(f"'num_hops' must not be negative (got {self.num_hops}).")
+        self._hops_given = num_hops is not None
         if any(m.flow != "source_to_target" for m in model.modules() if isinstance(m, MessagePassing)):
             raise ConfigError(
                 f"{type(model).__name__} passes messages with flow='target_to_source', which is not supported. "
@@ -69,6 +73,19 @@ class Predictor:
         self.takes_batch = "batch" in parameters or any(
             p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
         )
+
+        self.locality = Locality(together="union" if level == "node" else "batch" if self.takes_batch else "alone")
+
+    def settle(self, locality: Locality) -> None:
+        """Goes by what was found out about the model from now on; hops that the user gave stay."""
+        self.locality = locality
+        if locality.hops is not None and not self._hops_given:
+            self.num_hops = max(self.num_hops, locality.hops)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about the model, in words."""
+        return self.locality.notes(type(self.model).__name__, self.num_hops)
 
     def evaluating(self) -> AbstractContextManager[nn.Module]:
         """Puts the model into evaluation mode for a block and hands it back as it came."""
@@ -112,7 +129,7 @@ class Predictor:
         Returns:
             Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
         """
-        if self.model.training or torch.is_grad_enabled():
+        if not is_borrowed(self.model) or torch.is_grad_enabled():
             with self.evaluating():
                 return self.predict(instances, instance, kept, removal, alone=alone)
         if instances.surroundings is not None and not alone:
@@ -132,7 +149,11 @@ class Predictor:
                 self._forward(instances, node[present], place[ends], edge, owner[present], instance.numel())
             )
         center = first + instances.center[instance] - instances.ptr[instance]
-        present = self._receptive_field(center, ends, node.numel())
+        if self.locality.local:
+            present = self._receptive_field(center, ends, node.numel())
+        else:
+            present = kept.clone()
+            present[center] = True
         like = self._first_alike(instances, instance, node, owner, present & kept)
         present &= (like == torch.arange(instance.numel(), device=like.device))[owner]
         inside = present[ends[0]] & present[ends[1]]
@@ -190,14 +211,18 @@ class Predictor:
         arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
         arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
         x = instances.x[node]
-        if self.level == "node":
-            return self.checked(self._call(x, edge_index, arguments), x.size(0))
-        if self.takes_batch:
-            return self.checked(self._call(x, edge_index, arguments | {"batch": owner}), num_graphs)
+        rows = x.size(0) if self.level == "node" else num_graphs
+        if self.locality.together == "union":
+            return self.checked(self._call(x, edge_index, arguments), rows)
+        if self.locality.together == "batch":
+            # Queries that come down to others are left out, and a batch counts on without gaps.
+            batch = owner if self.level == "graph" else torch.unique(owner, return_inverse=True)[1]
+            return self.checked(self._call(x, edge_index, arguments | {"batch": batch}), rows)
         return torch.cat(
             [
-                self.checked(self._call(*part), 1)
+                self.checked(self._call(*part), part[0].size(0) if self.level == "node" else 1)
                 for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs)
+                if part[0].size(0)
             ]
         )
 
@@ -211,7 +236,7 @@ class Predictor:
         owner: Tensor,
         num_graphs: int,
     ) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
-        """Takes a disjoint union apart again, for a graph model that takes no ``batch``."""
+        """Takes a disjoint union apart again, for a model that is to see one subgraph at a time."""
         node_ptr = pointers(torch.bincount(owner, minlength=num_graphs)).tolist()
         edge_ptr = pointers(torch.bincount(owner[edge_index[0]], minlength=num_graphs)).tolist()
         for graph in range(num_graphs):
@@ -223,6 +248,8 @@ class Predictor:
             yield x[nodes], edge_index[:, edges] - node_ptr[graph], arguments
 
     def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
+        if self.locality.writes:
+            arguments = clones(arguments)
         try:
             return self.model(x, edge_index, **arguments)
         except Exception as error:
@@ -237,6 +264,12 @@ class Predictor:
         name = type(self.model).__name__
         if not isinstance(output, Tensor):
             raise ModelError(f"{name} must return a tensor (got {type(output).__name__}). Wrap it.")
+        if output.layout != torch.strided or not output.is_floating_point():
+            got = output.layout if output.layout != torch.strided else output.dtype
+            raise ModelError(
+                f"{name} must return dense floating-point numbers (got {got}). Return scores or probabilities, not "
+                "classes; use .float() or .to_dense()."
+            )
         if self.level == "graph" and rows == 1 and output.dim() < 2:
             output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph
         if output.dim() == 1:
@@ -247,6 +280,8 @@ class Predictor:
                 f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
                 f"Is it really a {what}-level model?"
             )
+        if output.size(1) == 0:
+            raise ModelError(f"{name} returned no columns, shape {tuple(output.shape)}. Return one a class.")
         sound = torch.isfinite(output)
         if self.return_type == "log_probs":
             sound |= output.isneginf()
@@ -264,6 +299,16 @@ class Predictor:
             raise ModelError(
                 f"{type(self.model).__name__} returned values from {float(output.min()):.3g} to "
                 f"{float(output.max()):.3g}, which are no {self.return_type}. Use return_type='raw'?"
+            )
+        if self.mode != "multiclass_classification" or output.size(1) < 2:
+            return
+        total = (output.exp() if self.return_type == "log_probs" else output).sum(dim=1)
+        worst = total[(total - 1).abs().argmax()]
+        if float((worst - 1).abs()) > _NO_DISTRIBUTION:
+            raise ModelError(
+                f"{type(self.model).__name__} returned {self.return_type} whose sum is {float(worst):.4g} instead of 1 "
+                "in a row. Normalise them (softmax), or use return_type='raw' for scores; labels that do not exclude "
+                "one another need one model each, with mode='binary_classification'."
             )
 
     def read(self, output: Tensor) -> Tensor:
@@ -299,9 +344,14 @@ def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[
 
 
 def observe(
-    model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None
+    model: nn.Module,
+    x: Tensor,
+    edge_index: Tensor,
+    arguments: dict[str, Any] | None = None,
+    *,
+    writes: bool = False,
 ) -> tuple[Any, Tensor]:
-    """Calls the model once on a whole graph and looks on.
+    """Calls the model once on a whole graph and looks on; one that ``writes`` into its input is given copies.
 
     Returns:
         What the model returned, unchecked, and the outputs of all its message-passing layers, shape ``[N, H]``.
@@ -314,16 +364,19 @@ def observe(
         if isinstance(output, Tensor) and output.dim() >= 2 and output.size(0) == x.size(0):
             seen.append(output.detach().flatten(1))
 
-    handles = []
-    try:
-        handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
-        with evaluation_mode(model):
-            answer = model(x, edge_index, **(arguments or {}))
-    except Exception as error:
-        raise ModelError(
-            f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
-        ) from error
-    finally:
-        for handle in handles:
-            handle.remove()
+    given = {"x": x, "edge_index": edge_index, **(arguments or {})}
+    given = clones(given) if writes else given
+    # Hooks would also listen to calls of other threads, so the model is borrowed first.
+    with evaluation_mode(model):
+        handles = []
+        try:
+            handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
+            answer = model(given.pop("x"), given.pop("edge_index"), **given)
+        except Exception as error:
+            raise ModelError(
+                f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            for handle in handles:
+                handle.remove()
     return answer, torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)

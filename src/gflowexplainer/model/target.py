@@ -81,13 +81,15 @@ class Target:
             return -0.5 * deviation.square()
         return prediction.gather(1, self.label[instance, None])[:, 0].clamp(min=TINY).log()
 
-    def log_odds(self, held: Tensor) -> Tensor:
-        """Turns how well the target is held, between 0 and 1, into log-odds, which do not saturate.
+    def strength(self, prediction: Tensor, instance: Tensor) -> Tensor:
+        """Says how strongly predictions ``[Q, C]`` speak for the target, in units that add up, shape ``[Q]``.
 
-        For regression, where nothing speaks against a value, into its logarithm.
+        Classification: the log-odds of the class, which do not saturate. Regression: the value itself, so that what
+        raises it and what lowers it can be told apart.
         """
         if self.label is None:
-            return held.clamp(min=TINY).log()
+            return prediction.double().sum(dim=1)
+        held = self.log_preservation(prediction.double(), instance).exp()
         return held.clamp(_CERTAIN, 1 - _CERTAIN).logit()
 
 

@@ -7,7 +7,7 @@ of it, is a :class:`TaskInputs`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -29,6 +29,7 @@ from gflowexplainer.model.task_inputs import Fields, TaskInputs
 from gflowexplainer.ops.hashed_random import combine, hash_rows
 from gflowexplainer.ops.segments import segment_ids, segment_sum
 from gflowexplainer.ops.sparse_rows import SparseRows
+from gflowexplainer.storage.identity import identity_of
 
 
 class Task(ABC):
@@ -39,6 +40,9 @@ class Task(ABC):
         data: The graph or graphs as the user passed them.
         index: The user's ids, shape ``[I]``: nodes, or positions of graphs.
     """
+
+    _given: Tensor | None
+    """The user's targets, one an instance."""
 
     def __init__(self, predictor: Predictor, data: Any, index: Tensor) -> None:
         self.predictor, self.data, self.index = predictor, data, index
@@ -54,6 +58,22 @@ class Task(ABC):
     @abstractmethod
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
+
+    @abstractmethod
+    def given(self) -> list[dict[str, Any]]:
+        """Returns everything that the model is given of each graph, by the name of the argument."""
+
+    def identity(self, settings: Mapping[str, Any]) -> dict[str, str]:
+        """Names everything that decides what is learned of these predictions, to store with it."""
+        predictor = self.predictor
+        return identity_of(
+            self.model,
+            self.given(),
+            index=self.index.cpu(),
+            target=self._given,
+            settings=settings,
+            task=f"{predictor.mode}, {predictor.level}, {predictor.return_type}",
+        )
 
 
 class NodeTask(Task):
@@ -83,10 +103,11 @@ class NodeTask(Task):
         kept: KeptForModel | None = None,
     ) -> None:
         self.graph, self._limit, self._detached = graph, limit, graph.detached()
-        self._kept = kept
+        self._kept = kept = KeptForModel() if kept is None else kept
+        predictor.settle(kept.locality(predictor, graph))
         x, edge_index = self._detached.x, self._detached.edge_index
         self.num_nodes = x.size(0)
-        index_before, whole = (None, None) if kept is None else kept.find(predictor, graph)
+        index_before, whole = kept.find(predictor, graph)
         if graph_index is None:
             graph_index = index_before or GraphIndex.build(edge_index, self.num_nodes)
         else:
@@ -101,6 +122,10 @@ class NodeTask(Task):
         """Cuts out the instances ``which``, and evaluates the model on them."""
         return self._cut(self.index[which], None if self._given is None else self._given[which])
 
+    def given(self) -> list[dict[str, Any]]:
+        """See :class:`Task`."""
+        return [self.graph.given()]
+
     def inputs_at(self, nodes: Tensor) -> TaskInputs:
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
         return self._cut(nodes, None)
@@ -110,16 +135,20 @@ class NodeTask(Task):
         instances = self._instances(nodes)
         return Target.of(self.predictor, instances).label, int(instances.node_counts.max())
 
+    @property
+    def _everything(self) -> bool:
+        """Whether an instance is the whole graph, as the model looks at all of it; a large one is cut even so."""
+        return not self.predictor.locality.local and (self._limit is None or self.num_nodes <= self._limit)
+
     def _instances(self, nodes: Tensor) -> Instances:
-        graph, hops = self._detached, self.predictor.num_hops
+        graph, hops = self._detached, None if self._everything else self.predictor.num_hops
         return Instances.cut(graph.x, self._graph_index, nodes, hops, limit=self._limit, **graph.arguments)
 
     def _cut(self, nodes: Tensor, label: Tensor | None) -> TaskInputs:
         instances, predictor = self._instances(nodes), self.predictor
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
-        if self._kept is not None:
-            self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
+        self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
         node_prediction = predictor.read(seen.output)
         if label is not None:
             # The same node may be explained with several targets: these are different instances.
@@ -181,6 +210,7 @@ class GraphTask(Task):
         index: Positions of those to explain; all if ``None``.
         target: Classes or values to preserve instead of the predicted ones: one a graph, or one each.
         data: The graphs as the user passed them.
+        kept: What is known from earlier calls.
     """
 
     def __init__(
@@ -191,6 +221,7 @@ class GraphTask(Task):
         target: Any = None,
         *,
         data: Any = None,
+        kept: KeptForModel | None = None,
     ) -> None:
         if len(graphs) == 0:
             raise InstanceError("There is no graph to explain. Pass at least one.")
@@ -198,8 +229,14 @@ class GraphTask(Task):
         self._graphs = [graphs[place] for place in places]
         for number, graph in zip(places, self._graphs, strict=True):
             check_graph(graph.x, graph.edge_index, f"graph {number}")
+        kept = KeptForModel() if kept is None else kept
+        predictor.settle(kept.locality(predictor, self._graphs[0]))
         super().__init__(predictor, data, torch.tensor(places, device=self._graphs[0].x.device))
         self._given = given_targets(predictor, target, self.index, len(graphs))
+
+    def given(self) -> list[dict[str, Any]]:
+        """See :class:`Task`."""
+        return [graph.given() for graph in self._graphs]
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Puts the graphs ``which`` together, and evaluates the model on them."""
@@ -270,7 +307,7 @@ def task_of(
         raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
     if "batch" in given and len(without_batch(graphs[0])) > 1:
         raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
-    return GraphTask(predictor, [without_batch(graph)[0] for graph in graphs], index, target, data=data)
+    return GraphTask(predictor, [without_batch(graph)[0] for graph in graphs], index, target, data=data, kept=kept)
 
 
 def check_one(index: Any, what: str) -> None:

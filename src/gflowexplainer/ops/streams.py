@@ -14,3 +14,4 @@ class Stream(IntEnum):
     measuring = 5
     explaining = 100
     reference_nodes = 101
+    random_parts = 102

@@ -1,8 +1,9 @@
 """Reports: one offline HTML file, and static figures of the same for papers."""
 
-from gflowexplainer.report.content import Case, Report
+from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.molecules import smiles_of
+from gflowexplainer.report.content import Report
 from gflowexplainer.report.figures import write_figures
-from gflowexplainer.report.molecule_drawing import smiles_of
 from gflowexplainer.report.page import write_report
 
 __all__ = ["Case", "Report", "smiles_of", "write_figures", "write_report"]

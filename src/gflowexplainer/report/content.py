@@ -7,68 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
+from gflowexplainer.drawing.case import Case
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.explanation.explanation import SubgraphExplanation
 
 if TYPE_CHECKING:
     from gflowexplainer.report.tables import Table
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One explained instance, of a graph with ``N`` nodes and ``E`` directed edges. All its text is escaped when shown.
-
-    Attributes:
-        name: What to call it, such as ``"node 42"``; unique in the report.
-        explanation: Its explanation, with ``edge_index``.
-        truth: Edges of the ground truth, bool ``[E]``, aligned with ``explanation.edge_index``.
-        others: Edge scores ``[E]`` of other explainers by their names; the larger, the more important.
-        labels: Text of each of the ``N`` nodes, such as an element or a role.
-        smiles: The molecule that the graph is: atoms are nodes, in order. Drawn by rdkit; without it, as a graph.
-        words: The ``N`` words of the sentence that the graph is, in order.
-        classes: Names of the classes.
-        note: A remark of the user's, shown above the picture.
-    """
-
-    name: str
-    explanation: SubgraphExplanation
-    truth: Tensor | None = None
-    others: Mapping[str, Tensor] = field(default_factory=dict)
-    labels: Sequence[str] | None = None
-    smiles: str | None = None
-    words: Sequence[str] | None = None
-    classes: Sequence[str] | None = None
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.explanation, SubgraphExplanation):
-            raise ConfigError(
-                f"'explanation' of '{self.name}' must be a SubgraphExplanation "
-                f"(got {type(self.explanation).__name__}). GFlowExplainer makes them."
-            )
-        if "edge_index" not in self.explanation:
-            raise ConfigError(f"The explanation of '{self.name}' does not know its graph. Set its 'edge_index'.")
-        edges = self.explanation.edge_index.size(1)
-        scores = {"truth": self.truth} | {f"others[{name!r}]": score for name, score in self.others.items()}
-        for name, value in scores.items():
-            if value is not None and tuple(value.shape) != (edges,):
-                raise ConfigError(
-                    f"'{name}' of '{self.name}' has shape {list(value.shape)}. Pass one value for each of the {edges} "
-                    "columns of 'edge_index'."
-                )
-        nodes = self.num_nodes
-        for name, texts in (("labels", self.labels), ("words", self.words)):
-            if texts is not None and len(texts) != nodes:
-                raise ConfigError(
-                    f"'{name}' of '{self.name}' has {len(texts)} entries for {nodes} nodes. Pass one each."
-                )
-
-    @property
-    def num_nodes(self) -> int:
-        """``N``."""
-        return len(self.explanation.node_probability())
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,8 @@ from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.report.tables import Table, join
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
-from gflowexplainer.storage.files import read_json, slug, write_json, write_text
+from gflowexplainer.storage.files import file_name, is_file, read_json, write_json, write_text
+from gflowexplainer.storage.identity import differences
 from gflowexplainer.storage.provenance import command_line, environment
 from gflowexplainer.training.curves import METRICS
 
@@ -49,6 +52,23 @@ EXPLANATIONS, CASES, GRAPH = "explanations", "cases", "graph.safetensors"
 KIND = "case"
 
 
+OWN = (
+    *(CONFIG, ENVIRONMENT, RESULTS, TABLES, REPORT, "results.md", "results.tex", METRICS),
+    *("explainer.safetensors", "checkpoint.safetensors", EXPLANATIONS, CASES, "figures", "attempts"),
+)
+"""Everything that a run writes, and a run that begins anew deletes."""
+
+
+def clear(folder: Path) -> None:
+    """Deletes what a run has left in its folder, and nothing else."""
+    for name in OWN:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 class Run:
     """A run in its folder; made by :meth:`begin`, found again by :meth:`open`."""
 
@@ -57,20 +77,34 @@ class Run:
         self._shared: dict[str, Tensor] | None = None
 
     @classmethod
-    def begin(cls, folder: str | Path, kind: str, question: Mapping[str, Any], **more: Any) -> Run:
+    def begin(
+        cls,
+        folder: str | Path,
+        kind: str,
+        question: Mapping[str, Any],
+        *,
+        identity: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+        **more: Any,
+    ) -> Run:
         """Makes the folder, or takes up the run in it if it is of the same question.
 
         Args:
             folder: The folder.
             kind: The command: ``"fit"``, ``"explain"``, ``"evaluate"`` or ``"demo"``.
             question: Everything that decides the result, as plain values; a run with another one is refused.
+            identity: Names what the question is about (:mod:`~gflowexplainer.storage.identity`): model and data.
+            overwrite: Whether to delete what an earlier run has left in the folder, whatever its question.
             **more: What else is worth keeping, such as the settings.
         """
         folder = Path(folder)
+        more["identity"] = dict(identity or {})
+        if overwrite and is_file(folder / CONFIG):
+            clear(folder)
         config: dict[str, Any] = {"format": FORMAT, "kind": kind, "command": command_line(), "question": dict(question)}
         # As JSON gives it back: otherwise a tuple here would differ from the list there.
         config = json.loads(json.dumps(config | more, default=str))
-        if (folder / CONFIG).is_file():
+        if is_file(folder / CONFIG):
             stored = read_json(folder / CONFIG)
             _refuse_another(folder, stored, config)
         write_json(folder / CONFIG, config)
@@ -81,8 +115,8 @@ class Run:
     def open(cls, folder: str | Path) -> Run:
         """Finds a run again."""
         folder = Path(folder)
-        if not (folder / CONFIG).is_file():
-            what = "holds no run" if folder.is_dir() else "does not exist"
+        if not is_file(folder / CONFIG):
+            what = "holds no run" if os.path.isdir(folder) else "does not exist"
             raise ConfigError(
                 f"'{folder}' {what}. Name the folder that fit, explain, evaluate or demo wrote (it has a {CONFIG})."
             )
@@ -98,22 +132,27 @@ class Run:
 
     def store(self, case: Case) -> Path:
         """Stores an explanation and what is shown with it; returns the explanation's file."""
-        file = f"{slug(case.name)}.safetensors"
+        file = f"{file_name(case.name)}.safetensors"
         slim = self._without_shared(case.explanation)
         sections = {"others": dict(case.others), "case": {} if case.truth is None else {"truth": case.truth}}
         plain = {name: getattr(case, name) for name in ("name", "labels", "smiles", "words", "classes", "note")}
-        write_checkpoint(self.folder / CASES / file, sections, {"kind": KIND, "case": plain})
+        write_checkpoint(
+            self.folder / CASES / file, sections, {"kind": KIND, "case": plain, "identity": self._identity()}
+        )
         path = self.folder / EXPLANATIONS / file
         slim.save(path)  # last: a case counts as stored when its explanation is there
         return path
 
+    def _identity(self) -> dict[str, str]:
+        return self.config.get("identity") or {}
+
     def has(self, name: str) -> bool:
         """Whether the case ``name`` is stored."""
-        return (self.folder / EXPLANATIONS / f"{slug(name)}.safetensors").is_file()
+        return (self.folder / EXPLANATIONS / f"{file_name(name)}.safetensors").is_file()
 
     def case(self, name: str) -> Case:
         """Reads one stored case."""
-        return self._read(f"{slug(name)}.safetensors")
+        return self._read(f"{file_name(name)}.safetensors")
 
     def cases(self) -> list[Case]:
         """Reads all stored cases: nodes, then graphs, in the order of their names, numbers counted as numbers."""
@@ -214,21 +253,34 @@ class Run:
         sections, meta = read_checkpoint(self.folder / CASES / file)
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{self.folder / CASES / file}' holds no case of a report.")
+        different = differences(meta.get("identity"), self._identity())
+        if different:
+            raise CheckpointError(
+                f"'{self.folder / CASES / file}' belongs to another run: {'; '.join(different[:3])}. "
+                "Delete the folder, or run the command again with --overwrite."
+            )
         truth = sections.get("case", {}).get("truth")
-        return Case(explanation=explanation, truth=truth, others=sections.get("others", {}), **meta["case"])
+        try:
+            return Case(explanation=explanation, truth=truth, others=sections.get("others", {}), **meta["case"])
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"'{self.folder / CASES / file}' holds a case of another version.") from error
 
 
 def _refuse_another(folder: Path, stored: Any, config: dict[str, Any]) -> None:
-    way = "Choose another --out, or delete the folder."
+    way = "Choose another --out, or begin anew with --overwrite."
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         raise ConfigError(f"'{folder / CONFIG}' is not of a run of this version. {way}")
-    if stored["kind"] != config["kind"]:
-        raise ConfigError(f"'{folder}' holds a run of '{stored['kind']}', not of '{config['kind']}'. {way}")
-    there, here = stored["question"], config["question"]
+    if stored.get("kind") != config["kind"]:
+        raise ConfigError(f"'{folder}' holds a run of '{stored.get('kind')}', not of '{config['kind']}'. {way}")
+    there, here = stored.get("question"), config["question"]
+    there = there if isinstance(there, dict) else {}
     different = sorted(name for name in {*there, *here} if there.get(name) != here.get(name))
     if different:
         shown = ", ".join(f"{name}: {there.get(name)!r} there, {here.get(name)!r} here" for name in different[:3])
         raise ConfigError(f"'{folder}' holds a run of another question ({shown[:300]}). {way}")
+    said = differences(stored.get("identity"), config["identity"])
+    if said:
+        raise ConfigError(f"'{folder}' holds a run of another question: {'; '.join(said[:5])}. {way}")
 
 
 def _flat(values: Any, prefix: str = "") -> dict[str, Any]:

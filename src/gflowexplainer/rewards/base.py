@@ -147,8 +147,12 @@ class Reward(ABC):
         """Marks the members as a flat mask over the nodes of each subgraph's instance."""
         return kept_mask(self.instances, subgraphs)
 
-    def predict(self, subgraphs: Subgraphs, *, without: bool = False) -> Tensor:
-        """Predicts with only the subgraphs, or ``without`` them, shape ``[B, C]``."""
+    def predict(self, subgraphs: Subgraphs, *, without: bool = False, removal: str | None = None) -> Tensor:
+        """Predicts with only the subgraphs, or ``without`` them, shape ``[B, C]``.
+
+        What is removed goes as the reward's own ``removal`` says, unless another one is given.
+        """
+        removal = self.removal if removal is None else removal
         cost = self.predictor.cost(self.instances)[subgraphs.instance]
         parts = []
         with self.predictor.evaluating():
@@ -159,9 +163,7 @@ class Reward(ABC):
                     kept = ~kept
                     if self.predictor.level == "node":
                         kept |= self._center_mask(part.instance)
-                parts.append(
-                    self.predictor.predict(self.instances, part.instance, kept, self.removal, alone=not without)
-                )
+                parts.append(self.predictor.predict(self.instances, part.instance, kept, removal, alone=not without))
         return torch.cat(parts)
 
     def _center_mask(self, instance: Tensor) -> Tensor:

@@ -1,11 +1,11 @@
-"""Random connected subgraphs of every instance, which rewards are measured on before anything is trained."""
+"""Random connected subgraphs of every instance, which rewards are measured on before anything is trained.
+
+They are small, whatever the bound on explanations: nothing that is learned or calibrated depends on it.
+"""
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor
 
 from gflowexplainer.choices import Removal
 from gflowexplainer.flow.growth import grow_at_random
@@ -16,10 +16,13 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import REMOVALS, Reward
-from gflowexplainer.rewards.consensus import Consensus, learn_consensus
+from gflowexplainer.rewards.consensus import Consensus
+from gflowexplainer.rewards.learning import KEPT, Candidates, learn_consensus
 from gflowexplainer.settings import Settings
 
-CALIBRATED = 16
+MEASURED_NODES = 8
+"""Nodes of the random subgraphs, at most."""
+CALIBRATED = 32
 """Rollouts of each instance that show how much its rewards differ."""
 _MEASURED, _WORK = (256, 1024), 20 << 30
 """Rollouts that a consensus is learned from, about, over all instances: so many at least and at most, and in between as
@@ -37,42 +40,35 @@ def random_subgraphs(
     keys = rollout_keys(instances, every, settings.seed, stream)
     start = instances.center[every] if instances.level == "node" else None
     if ends:
-        return grow_at_random(instances, every, start, settings.max_nodes, keys)
-    grown = roll_out(instances, every, start, settings.max_nodes, grow_uniformly, keys, cuts=False)
+        return grow_at_random(instances, every, start, MEASURED_NODES, keys)
+    grown = roll_out(instances, every, start, MEASURED_NODES, grow_uniformly, keys, cuts=False)
     visited = grown.state[grown.states.size[grown.state] > 0]
     return grown.states.subgraphs[visited]
 
 
-def find_consensus(settings: Settings, inputs: TaskInputs, evidence: Tensor) -> Consensus:
+def find_consensus(settings: Settings, inputs: TaskInputs) -> Consensus:
     """Learns what preserves predictions in general from random subgraphs of all instances.
 
     Args:
         settings: All settings.
         inputs: The instances, with what the model says of them.
-        evidence: Raw evidence of every node, shape ``[n, R]``.
     """
-    predictor, instances = inputs.predictor, inputs.instances
-    either = settings.removal == Removal.auto and instances.level == "graph"
-    chosen = Removal.induced if settings.removal == Removal.auto else settings.removal
-    rollouts = _num_measured(predictor, instances, settings)
-    return learn_consensus(
-        predictor,
-        instances,
-        evidence,
-        inputs.target,
-        random_subgraphs(instances, settings, rollouts, Stream.measuring),
-        removals=REMOVALS if either else (chosen,),
-        # A graph's default class is preserved by nothing in it: only the other classes show what the model looks at.
-        pooling=math.inf if instances.level == "graph" else settings.pooling,
-        num_contexts=settings.num_contexts,
-        keep_probability=settings.keep_probability,
-        seed=settings.seed,
+    either = settings.removal == Removal.auto and inputs.instances.level == "graph"
+    removal = Removal.induced if settings.removal == Removal.auto else settings.removal
+    candidates = Candidates(
+        evidence=settings.evidence,
+        keep_probabilities=(settings.keep_probability,) if settings.keep_probability else KEPT,
+        removals=REMOVALS if either else (removal.value,),
+        pooling=settings.pooling,
     )
+    rollouts = _num_measured(inputs.predictor, inputs.instances, settings) // len(candidates.keep_probabilities)
+    subgraphs = random_subgraphs(inputs.instances, settings, max(2, rollouts), Stream.measuring)
+    return learn_consensus(inputs, subgraphs, candidates, num_contexts=settings.num_contexts, seed=settings.seed)
 
 
 def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> int:
     """Says how many rollouts of each instance a consensus is learned from."""
-    each = float(predictor.cost(instances).double().mean()) * settings.max_nodes * settings.num_contexts
+    each = float(predictor.cost(instances).double().mean()) * MEASURED_NODES * settings.num_contexts
     least, most = _MEASURED
     total = min(max(int(_WORK / each), least), most)
     return min(max(total // len(instances), 2), 32)
@@ -81,6 +77,6 @@ def _num_measured(predictor: Predictor, instances: Instances, settings: Settings
 def calibrate(reward: Reward, settings: Settings) -> None:
     """Lets a reward whose exponent is relative measure how much it differs in each instance."""
     if reward.relative:
-        # Of full size: smaller ones differ by their size above all, and there are few of them.
+        # As large as they may become: smaller ones differ by their size above all, and there are few of them.
         reward.calibrate(random_subgraphs(reward.instances, settings, CALIBRATED, Stream.calibrating, ends=True))
     reward.settle_spread()

@@ -3,36 +3,76 @@ r"""The consensus reward: what preserves predictions in general, learned over ma
 How strongly a subgraph preserves a prediction can be measured (:class:`~gflowexplainer.rewards.context.ContextReward`),
 but the measurement is noisy and peculiar to the instance. What is common to all instances is not: a linear model with
 few parameters, fitted to the measurements of random subgraphs of all instances at once, says what a node of some kind
-and an edge between two kinds add to the log-odds of a prediction. The evidence of a subgraph is the sum over its nodes
-and inner edges, and its reward the evidence *per node*, so that a subgraph gains nothing by growing beyond what speaks:
+and an edge between two kinds add to the log-odds of a prediction, or to its value. The evidence of a subgraph is the
+sum over its nodes and inner edges,
 
-.. math:: \log R(s) = \frac{1}{|s|} \Big( \sum_{v \in s} w^\top f_v + \sum_{\{u, v\} \subseteq s,\, uv \in E}
-          \big( w_e + f_u^\top W f_v \big) \Big)
+.. math:: E(s) = \sum_{v \in s} w^\top f_v + \sum_{\{u, v\} \subseteq s,\, uv \in E} \big( w_e + f_u^\top W f_v \big)
+
+and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that a subgraph gains nothing by growing
+beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
+in the instance itself and is believed (:mod:`~gflowexplainer.rewards.learning`), more of it counts more:
+:math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here knows how large a subgraph may become.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import CheckpointError
+from gflowexplainer.choices import Direction, EvidenceType
+from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
-from gflowexplainer.ops.segments import segment_sum
+from gflowexplainer.ops.segments import segment_max, segment_sum
 from gflowexplainer.rewards.base import REMOVALS, Reward
-from gflowexplainer.rewards.context import ContextReward
-from gflowexplainer.rewards.evidence import Evidence, basis_of
+from gflowexplainer.rewards.evidence import Evidence
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
 _LEAST_SPREAD = 0.2
+_OWN_GROWTH = 0.25
+_TIE = 0.03
+"""What doubling a subgraph costs, in units of the spread of log-rewards over ln 2: enough to decide between equals."""
+_KINDS = (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
+
+
+@dataclass(frozen=True)
+class EvidenceTrial:
+    """How well one kind of evidence, measured in one way, predicts the model where it was not fitted.
+
+    Attributes:
+        evidence: What nodes are told apart by: ``"shared"``, ``"own"`` or ``"both"``.
+        keep_probability: Share of the nodes that contexts kept.
+        removal: What "without the rest" meant.
+        by_class: Whether classes have weights of their own.
+        explained: Share of the variance within instances that is explained, on instances that were not fitted.
+        reproducible: Share of it that another draw of contexts would show again: the most that can be explained.
+    """
+
+    evidence: EvidenceType
+    keep_probability: float
+    removal: str
+    by_class: bool
+    explained: float
+    reproducible: float
+
+    def row(self) -> list[float]:
+        """Returns numbers, for a tensor."""
+        numbers = [_KINDS.index(self.evidence), self.keep_probability, REMOVALS.index(self.removal), self.by_class]
+        return [*map(float, numbers), self.explained, self.reproducible]
+
+    @classmethod
+    def from_row(cls, row: list[float]) -> EvidenceTrial:
+        """Reads what :meth:`row` gave."""
+        kind, keep, removal, by_class, explained, reproducible = row
+        return cls(_KINDS[int(kind)], keep, REMOVALS[int(removal)], bool(by_class), explained, reproducible)
 
 
 @dataclass(frozen=True)
@@ -42,35 +82,49 @@ class Consensus:
     Attributes:
         basis: Brings raw node evidence to kinds, shape ``[R, D]``.
         weight: Weights of a description, one row for each class and, last, one for all together, ``[C + 1, P]``.
-        removal: What "without the rest" meant when it was measured.
-        explained: Share of the variance of the measurements, within instances, that the model explains.
+        chosen: By what evidence, and how well it predicts the model.
+        trials: Everything that was tried.
         spread: How much log-rewards differ in the instance in the middle of those that were fitted; 0 if not known.
     """
 
     basis: Tensor
     weight: Tensor
-    removal: str
-    explained: float
+    chosen: EvidenceTrial
+    trials: tuple[EvidenceTrial, ...] = ()
     spread: float = 0.0
+
+    @property
+    def uses_own(self) -> bool:
+        """Whether what the model loses without each node of the instance itself is part of the evidence."""
+        return self.chosen.evidence != EvidenceType.shared
 
     def weights_of(self, target: Target) -> Tensor:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
         if target.label is None:
             return self.weight[-1:].expand(target.prediction.size(0), -1)
+        if int(target.label.max()) >= self.weight.size(0):
+            raise CheckpointError(
+                f"The consensus knows {self.weight.size(0) - 1} classes, but class {int(target.label.max())} is "
+                "explained. It belongs to another model; fit again."
+            )
         return self.weight[target.label]
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
-        facts = torch.tensor([REMOVALS.index(self.removal), self.explained, self.spread], dtype=torch.double)
-        return {"basis": self.basis, "weight": self.weight, "facts": facts}
+        rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
+        spread = torch.tensor([self.spread], dtype=torch.double)
+        return {"basis": self.basis, "weight": self.weight, "trials": rows, "spread": spread}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Consensus:
         """Reads what :meth:`tensors` gave."""
         try:
-            removal, explained, spread = tensors["facts"].tolist()
-            return cls(tensors["basis"], tensors["weight"], REMOVALS[int(removal)], explained, spread)
-        except (KeyError, ValueError, IndexError) as error:
+            chosen, *trials = (EvidenceTrial.from_row(row) for row in tensors["trials"].tolist())
+            basis, weight = tensors["basis"], tensors["weight"]
+            if basis.dim() != 2 or weight.dim() != 2:
+                raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
+            return cls(basis, weight, chosen, tuple(trials), float(tensors["spread"]))
+        except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
             ) from error
@@ -80,59 +134,9 @@ class Consensus:
         return replace(self, basis=self.basis.to(device), weight=self.weight.to(device))
 
 
-def learn_consensus(
-    predictor: Predictor,
-    instances: Instances,
-    raw: Tensor,
-    target: Target,
-    subgraphs: Subgraphs,
-    *,
-    removals: Sequence[str],
-    pooling: float,
-    num_contexts: int,
-    keep_probability: float,
-    seed: int,
-) -> Consensus:
-    """Measures how strongly subgraphs preserve their predictions in context, and fits the linear model to it.
-
-    Args:
-        predictor: The explained model.
-        instances: The instances.
-        raw: Raw evidence of every node, shape ``[n, R]``.
-        target: What is held.
-        subgraphs: ``B`` subgraphs to measure, of all instances.
-        removals: Candidate meanings of "without the rest"; the one whose measurements agree best between instances, by
-            the share of variance explained, is taken.
-        pooling: A class of so many instances is described half by its own weights and half by those of all classes;
-            infinite to tell no classes apart.
-        num_contexts: See :class:`ContextReward`.
-        keep_probability: See :class:`ContextReward`.
-        seed: Names the contexts.
-    """
-    basis = basis_of(raw)
-    evidence = Evidence.of(instances, raw, basis)
-    description = evidence.describe(subgraphs)
-    ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
-    classes = 0 if target.label is None else target.prediction.size(1)
-    best: Consensus | None = None
-    for removal in removals:
-        measured = ContextReward(
-            predictor,
-            instances,
-            target=target,
-            removal=removal,
-            num_contexts=num_contexts,
-            keep_probability=keep_probability,
-            average="odds",
-            seed=seed,
-        ).log_score(subgraphs)
-        weight, explained = fit_weights(
-            description, measured, subgraphs.instance, target.label, classes, ridge, pooling
-        )
-        if best is None or explained > best.explained:
-            best = Consensus(basis, weight, removal, explained)
-    assert best is not None
-    return best
+def ridge_of(evidence: Evidence) -> Tensor:
+    """Returns the penalty of each standardised weight, shape ``[P]``."""
+    return torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
 
 
 def fit_weights(
@@ -143,7 +147,7 @@ def fit_weights(
     num_classes: int,
     ridge: Tensor,
     pooling: float,
-) -> tuple[Tensor, float]:
+) -> Tensor:
     """Fits measurements within each instance by least squares, classes partly pooled.
 
     All instances count alike, whatever the number of their subgraphs, and each has an intercept of its own.
@@ -155,10 +159,11 @@ def fit_weights(
         label: Class of each instance, shape ``[I]``; ``None`` for regression.
         num_classes: Number ``C`` of classes; 0 for regression.
         ridge: Penalty of each standardised weight, shape ``[P]``.
-        pooling: See :func:`learn_consensus`.
+        pooling: A class of so many instances is described half by its own weights and half by those of all classes;
+            infinite to tell no classes apart.
 
     Returns:
-        Weights ``[C + 1, P]``, the last row for all classes together, and the share of variance which that explains.
+        Weights ``[C + 1, P]``, the last row for all classes together.
     """
     number = int(instance.max()) + 1
     share = 1 / torch.bincount(instance, minlength=number).clamp(min=1).double()[instance]
@@ -176,9 +181,6 @@ def fit_weights(
     weighted = columns * share[:, None]
     penalty = torch.diag(ridge)
     pooled = torch.linalg.solve(weighted.t() @ columns / total + penalty, weighted.t() @ wanted / total)
-    residual = wanted - columns @ pooled
-    variance = float((share * wanted.square()).sum())
-    explained = 1 - float((share * residual.square()).sum()) / variance if variance > 0 else 0.0
     rows = []
     for c in range(num_classes):
         if label is None or math.isinf(pooling):
@@ -192,28 +194,48 @@ def fit_weights(
         count = float(share[own].sum())
         left = here @ columns[own] + count * penalty + pooling * torch.eye(len(scale)).to(columns)
         rows.append(torch.linalg.solve(left, here @ wanted[own] + pooling * pooled))
-    return torch.stack([*rows, pooled]) / scale, explained
+    return torch.stack([*rows, pooled]) / scale
 
 
 class ConsensusReward(Reward):
-    """The evidence per node of a subgraph, as a :class:`Consensus` sees it. It asks the model nothing.
+    """The evidence of a subgraph, as a :class:`Consensus` sees it. It asks the model nothing.
 
     Args:
         predictor: The explained model.
         instances: The instances.
         consensus: What was learned.
-        raw: Raw evidence of every node, shape ``[n, R]``.
+        raw: Raw evidence of every node, shape ``[n, R]``; where the instance's own is part of it, the last column.
+        direction: Of a value, what is explained: ``"any"`` contribution, those that raise it or that lower it.
         **settings: See :class:`Reward`.
     """
 
     def __init__(
-        self, predictor: Predictor, instances: Instances, *, consensus: Consensus, raw: Tensor, **settings: Any
+        self,
+        predictor: Predictor,
+        instances: Instances,
+        *,
+        consensus: Consensus,
+        raw: Tensor,
+        direction: Direction = Direction.any,
+        **settings: Any,
     ) -> None:
-        super().__init__(predictor, instances, **{**settings, "removal": consensus.removal})
+        super().__init__(predictor, instances, **{**settings, "removal": consensus.chosen.removal})
+        if self.target.label is not None and direction != Direction.any:
+            raise ConfigError(
+                f"direction='{direction}' tells contributions to a value apart, but the model predicts classes. "
+                "Leave it out, or pass the class to explain as 'target'."
+            )
         evidence = Evidence.of(instances, raw, consensus.basis)
         weight = consensus.weights_of(self.target)
-        self.consensus = consensus
+        if weight.size(1) != evidence.num_columns:
+            raise CheckpointError(
+                f"The consensus has {weight.size(1)} weights for descriptions of {evidence.num_columns} numbers. It "
+                "belongs to another model or another version; fit again."
+            )
+        self.consensus, self.direction = consensus, direction
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
+        self.own = raw[:, -1].double() if consensus.uses_own else None
+        self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
 
     def node_values(self) -> Tensor:
         """Returns what speaks for each node, itself and its edges on average, in units of log-reward, ``[n, 2]``."""
@@ -221,6 +243,32 @@ class ConsensusReward(Reward):
         edges = segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
         edges = edges / instances.degree.clamp(min=1)
         return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
+
+    def contributions(self) -> Tensor:
+        """Returns what each node adds to the log-odds of the class or to the value, signed, shape ``[n]``.
+
+        It is what the model loses without the node, where that is believed; else its evidence and half of its edges'.
+        """
+        if self.own is not None:
+            return self.own
+        edges = segment_sum(self.entry_value, self.instances.neighbor_row, self.instances.num_nodes)
+        return self.node_value + edges / 2
+
+    def own_share(self) -> Tensor | None:
+        """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.
+
+        The explained node itself has a share of 1. ``None`` where the instance's own evidence is not believed.
+        """
+        if self.own is None:
+            return None
+        instances = self.instances
+        value = self._directed(self.own).clamp(min=0)
+        center = instances.center[instances.center >= 0]
+        value[center] = 0
+        top = segment_max(value, instances.owner, len(instances), empty=0.0)[instances.owner]
+        share = torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
+        share[center] = 1.0
+        return share
 
     def settle_spread(self) -> None:
         """Puts a bound below the spread of each instance: a share of the usual one, of the instances fitted on.
@@ -230,6 +278,12 @@ class ConsensusReward(Reward):
         if not self.consensus.spread:
             self.consensus = replace(self.consensus, spread=float(self.spread.median()))
         self.spread = self.spread.clamp(min=_LEAST_SPREAD * self.consensus.spread)
+        self._tie = _TIE * self.spread.double()
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """See :class:`Reward`."""
+        super().load_tensors(tensors)
+        self._tie = _TIE * self.spread.double()
 
     def log_score(self, subgraphs: Subgraphs) -> Tensor:
         """See :class:`Reward`; nothing is cached, as looking it up would cost what computing it does."""
@@ -238,8 +292,18 @@ class ConsensusReward(Reward):
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
         filled = subgraphs.filled
-        nodes = torch.where(filled, self.node_value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
+        evidence = torch.where(filled, self.node_value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
         inner = inner_edges(self.instances, subgraphs)
         # An edge has the same value seen from either end.
-        nodes.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
-        return nodes / filled.sum(dim=1).clamp(min=1)
+        evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
+        size = filled.sum(dim=1).clamp(min=1).double()
+        per_node = self._directed(evidence) / size
+        if self.own is not None:
+            per_node = per_node * size**_OWN_GROWTH
+        return per_node - self._tie[subgraphs.instance] * size.log()
+
+    def _directed(self, value: Tensor) -> Tensor:
+        """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
+        if self.target.label is not None or self.direction == Direction.up:
+            return value.clone()
+        return value.abs() if self.direction == Direction.any else -value

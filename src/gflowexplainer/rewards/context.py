@@ -18,7 +18,7 @@ from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.cache import KeyedCache
 
-AVERAGES = ("probability", "odds")
+AVERAGES = ("probability", "strength")
 
 
 class ContextReward(Reward):
@@ -32,8 +32,8 @@ class ContextReward(Reward):
     ids, so the reward is deterministic and can be cached, and no batch changes it.
 
     Args:
-        average: ``"probability"``: the mean above. ``"odds"``: the mean of the log-odds, which do not saturate;
-            for regression, of the log of how well the value is held.
+        average: ``"probability"``: the mean above. ``"strength"``: the mean of the log-odds, which do not saturate;
+            for regression, of the value (:meth:`~gflowexplainer.model.target.Target.strength`).
         num_contexts: Number ``M`` of contexts of each instance.
         keep_probability: Probability :math:`\alpha` in (0, 1] that a context holds a node.
         seed: Names the draw of the contexts.
@@ -114,10 +114,10 @@ class ContextReward(Reward):
         held = held.view(keys.shape)
         if self.average == "probability":
             return held.mean(dim=0).clamp(min=TINY).log()
-        return self.target.log_odds(held).mean(dim=0)
+        return held.mean(dim=0)
 
     def _evaluate_unions(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
-        """Asks how well the union of subgraph ``row`` and ``context`` holds the target, both ``[Q]``."""
+        """Asks how well, or how strongly, the union of subgraph ``row`` and ``context`` holds the target, ``[Q]``."""
         instance = subgraphs.instance[row]
         cost = self.predictor.cost(self.instances)[instance]
         parts = []
@@ -130,5 +130,8 @@ class ContextReward(Reward):
             shift = (pointers(counts)[:-1] - self.instances.ptr[part])[:, None]
             kept[(members + shift)[members >= 0]] = True
             prediction = self.predictor.predict(self.instances, part, kept, self.removal)
-            parts.append(self.target.log_preservation(prediction, part).exp())
+            if self.average == "probability":
+                parts.append(self.target.log_preservation(prediction, part).exp())
+            else:
+                parts.append(self.target.strength(prediction, part))
         return torch.cat(parts)

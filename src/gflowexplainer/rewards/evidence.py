@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
@@ -25,8 +26,8 @@ class Evidence:
 
     The description of a subgraph counts its nodes by kind, its nodes and its inner edges. "Kind" is soft: at node level
     the class probabilities that the model predicts at the node, which know of its surroundings already; at graph level
-    its input features, which do not, or if they are many what the model loses without it. There the inner edges are
-    also counted by the kinds of both ends.
+    its input features, which do not, and at either level what the model loses without it. At graph level the inner
+    edges are also counted by the kinds of both ends.
 
     Attributes:
         instances: Instances with ``n`` nodes.
@@ -126,16 +127,35 @@ def basis_of(raw: Tensor) -> Tensor:
     return basis[:, tells] / spread[tells]
 
 
-def raw_evidence(inputs: TaskInputs) -> Tensor:
+def has_shared(inputs: TaskInputs) -> bool:
+    """Says whether nodes of different instances can be told apart by the same few columns."""
+    return inputs.instances.level == "node" or inputs.instances.x.size(1) <= MAX_KINDS
+
+
+def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = None) -> Tensor:
     """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
 
-    At node level it is what the model predicts there. At graph level it is the node's features if they are few, and
-    else what the model loses without it, for which it is evaluated.
+    ``"shared"``: what means the same in every instance; at node level what the model predicts there, at graph level the
+    node's features. ``"own"``: what the model loses without the node in this very instance, for which it is evaluated
+    once a node. ``"both"``: these columns side by side.
+
+    Args:
+        inputs: The instances, with what the model says of them.
+        kind: Which columns.
+        own: The :func:`~gflowexplainer.rewards.occlusion.losses`, where they are known already.
     """
-    instances = inputs.instances
-    if instances.level == "graph":
-        few = instances.x.size(1) <= MAX_KINDS
-        return instances.x if few else losses(inputs.predictor, instances, inputs.target)
+    columns = []
+    if kind != EvidenceType.own:
+        columns.append(_shared(inputs).double())
+    if kind != EvidenceType.shared:
+        own = losses(inputs.predictor, inputs.instances, inputs.target) if own is None else own
+        columns.append(own.double())
+    return torch.cat(columns, dim=1)
+
+
+def _shared(inputs: TaskInputs) -> Tensor:
+    if inputs.instances.level == "graph":
+        return inputs.instances.x
     if inputs.node_prediction is None:
         raise ConfigError(
             "The consensus reward needs what the model predicts at every node. Pass 'node_prediction' or use "

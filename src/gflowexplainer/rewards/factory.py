@@ -17,6 +17,9 @@ from gflowexplainer.rewards.evidence import raw_evidence
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
 from gflowexplainer.settings import Settings
 
+_KEPT = 0.5
+"""Share of the nodes that contexts of the context reward keep, where it is not given."""
+
 
 def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus | None = None) -> Reward:
     """Makes the reward that ``settings`` describe for some instances, and calibrates it on them.
@@ -29,8 +32,8 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
     """
     raw = None
     if settings.reward == RewardType.consensus:
-        raw = raw_evidence(inputs)
-        consensus = find_consensus(settings, inputs, raw) if consensus is None else consensus
+        consensus = find_consensus(settings, inputs) if consensus is None else consensus
+        raw = raw_evidence(inputs, consensus.chosen.evidence)
     reward = build_reward(settings, inputs, raw=raw, consensus=consensus)
     calibrate(reward, settings)
     return reward
@@ -61,7 +64,9 @@ def build_reward(
                 "The consensus reward has to be learned first. Pass 'consensus', from learn_consensus, and the 'raw' "
                 "evidence."
             )
-        return ConsensusReward(predictor, instances, consensus=consensus, raw=raw, **shared)
+        return ConsensusReward(
+            predictor, instances, consensus=consensus, raw=raw, direction=settings.direction, **shared
+        )
     if settings.reward == RewardType.prediction:
         return PredictionReward(predictor, instances, **shared)
     if settings.reward == RewardType.regularized:
@@ -72,7 +77,7 @@ def build_reward(
         predictor,
         instances,
         num_contexts=settings.num_contexts,
-        keep_probability=settings.keep_probability,
+        keep_probability=settings.keep_probability or _KEPT,
         seed=settings.seed,
         **shared,
     )

@@ -1,4 +1,4 @@
-"""What a model loses without a node: evidence where input features are too many to be kinds of nodes."""
+"""What a model loses without a node: an instance's own evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 1000
 
 @torch.no_grad()
 def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
-    """Returns how much the log-odds of the target fall where each node is gone, shape ``[n, 1]``.
+    """Returns how much the strength of the target falls where each node is gone, shape ``[n, 1]``.
 
     In an instance of more than :data:`MOST` nodes, some that stand beside each other in the list go together.
 
@@ -36,11 +36,7 @@ def losses(predictor: Predictor, instances: Instances, target: Target) -> Tensor
             asked = instance[part]
             question, node = ranges(instances.ptr[asked], counts[asked])
             kept = missing[node] != question + part.start
-            answers.append(_strength(target, predictor.predict(instances, asked, kept), asked))
+            answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
         whole = predictor.whole(instances)
-    whole = _strength(target, whole, torch.arange(len(instances), device=instances.device))
+    whole = target.strength(whole, torch.arange(len(instances), device=instances.device))
     return (whole[owner] - torch.cat(answers)[missing])[:, None]
-
-
-def _strength(target: Target, prediction: Tensor, instance: Tensor) -> Tensor:
-    return target.log_odds(target.log_preservation(prediction, instance).exp())

@@ -19,7 +19,6 @@ from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.calibration import find_consensus
 from gflowexplainer.rewards.consensus import Consensus
-from gflowexplainer.rewards.evidence import raw_evidence
 from gflowexplainer.settings import Settings
 
 _CALLED, _AT_ONCE = 8, 16
@@ -75,4 +74,4 @@ class ReferenceNodes:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
         inputs = task.inputs_at(called[by_class][: settings.reference_nodes].sort().values)
-        return find_consensus(settings, inputs, raw_evidence(inputs))
+        return find_consensus(settings, inputs)

@@ -15,7 +15,11 @@ a folder           All such files in it, in the order of their names, numbers co
 
 from __future__ import annotations
 
+import math
+import os
 import re
+import struct
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,10 +33,13 @@ from torch_geometric.data import Data
 from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError
 from gflowexplainer.graphs.arguments import rows_of
 from gflowexplainer.graphs.checks import check_edges
+from gflowexplainer.ops.memory import free_memory
 from gflowexplainer.ops.segments import pointers
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.files import is_file, write_bytes
 
 FORMATS = (".safetensors", ".npz", ".pt", ".pth", ".json")
+_PACKED = (zlib.error, struct.error, EOFError, NotImplementedError, KeyError, SyntaxError, MemoryError)
+"""What reading a damaged archive may raise beside errors of its own."""
 _REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -42,13 +49,14 @@ def load_graphs(path: str | Path) -> list[Data]:
     Features that are whole numbers or booleans become float32, edges int64.
     """
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         files = sorted((file for file in path.iterdir() if file.suffix in FORMATS), key=_natural)
         if not files:
             raise DatasetError(f"The folder '{path}' holds no graphs ({', '.join(FORMATS)}).")
         return [graph for file in files for graph in load_graphs(file)]
-    if not path.is_file():
-        near = [file.name for file in path.parent.glob(f"{path.stem}.*")] if path.parent.is_dir() else []
+    if not is_file(path):
+        beside = path.parent.iterdir() if os.path.isdir(path.parent) else ()
+        near = sorted(file.name for file in beside if file.stem == path.stem)
         hint = f" There is '{near[0]}' beside it." if near else ""
         raise DatasetError(f"There is no file '{path}'.{hint}")
     readers = {".safetensors": _read_safetensors, ".npz": _read_npz, ".json": _read_json}
@@ -178,14 +186,42 @@ def _read_npz(path: Path) -> list[Data]:
     import numpy as np
 
     try:
+        _refuse_false_sizes(path)
         with np.load(path, allow_pickle=False) as arrays:
             tensors = {name: torch.from_numpy(np.ascontiguousarray(arrays[name])) for name in arrays.files}
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except DatasetError:
+        raise
+    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, *_PACKED) as error:
         raise DatasetError(
             f"'{path}' cannot be read as .npz of plain numbers ({error}). Write it with numpy.savez(path, x=x, "
             "edge_index=edge_index)."
         ) from error
     return graphs_of_tensors(tensors, path)
+
+
+def _refuse_false_sizes(path: Path) -> None:
+    """Refuses arrays that claim to be larger than what is stored of them, or than memory, before they are read."""
+    import zipfile
+
+    from numpy.lib import format as npy
+
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if not entry.filename.endswith(".npy"):
+                continue
+            with archive.open(entry) as file:
+                version = npy.read_magic(file)
+                shape, _, kind = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
+                claimed, stored = math.prod(shape) * kind.itemsize, entry.file_size - file.tell()
+            if kind.hasobject or claimed == stored:
+                continue
+            raise DatasetError(
+                f"'{entry.filename}' in '{path}' claims {claimed} bytes, shape {list(shape)}, but {stored} are stored. "
+                "The file is damaged; write it again."
+            )
+        total = sum(entry.file_size for entry in archive.infolist())
+    if total > free_memory(torch.device("cpu")):
+        raise DatasetError(f"'{path}' holds {total / 1e9:.3g} GB when unpacked, more than there is memory.")
 
 
 def _read_json(path: Path) -> list[Data]:

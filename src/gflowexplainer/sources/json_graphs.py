@@ -71,7 +71,7 @@ def _graph(entry: Any, where: str) -> Data:
             raise DatasetError(f"{where} has no '{key}'. Give 'edges' and 'features', one list of numbers a node.")
     x = _numbers(entry["features"], "features", where, dim=2).float()
     names = _names(entry, x.size(0), where)
-    edge_index = _edges(entry["edges"], names, where)
+    edge_index = _edges(entry["edges"], names, x.size(0), where)
     data: dict[str, Any] = {"x": x}
     for key, target, dim in (("edge_features", "edge_attr", 2), ("edge_weights", "edge_weight", 1)):
         if key in entry:
@@ -125,17 +125,20 @@ def _names(entry: dict[str, Any], number: int, where: str) -> list[str] | None:
     return names
 
 
-def _edges(edges: Any, names: list[str] | None, where: str) -> Tensor:
+def _edges(edges: Any, names: list[str] | None, number: int, where: str) -> Tensor:
     if not isinstance(edges, list) or not all(isinstance(edge, list) and len(edge) == 2 for edge in edges):
-        wrong = next((e for e in edges if not (isinstance(e, list) and len(e) == 2)), edges) if edges else edges
-        raise DatasetError(f"{where}: 'edges' must be a list of pairs, as [[0, 1], [1, 2]] (got {str(wrong)[:60]}).")
+        odd = next((e for e in edges if not (isinstance(e, list) and len(e) == 2)), edges) if edges else edges
+        raise DatasetError(f"{where}: 'edges' must be a list of pairs, as [[0, 1], [1, 2]] (got {str(odd)[:60]}).")
     ids = {name: number for number, name in enumerate(names or [])}
     rows = []
     for edge in edges:
-        row = [ids.get(end, end) if isinstance(end, str) else end for end in edge]
-        wrong = next((end for end in row if not isinstance(end, int) or isinstance(end, bool)), None)
-        if wrong is not None:
-            raise DatasetError(f"{where}: the edge {edge} names {wrong!r}, which is no node.")
+        row: list[Any] = [ids.get(end, end) if isinstance(end, str) else end for end in edge]
+        wrong = [end for end in row if type(end) is not int or not 0 <= end < number]
+        if wrong:
+            raise DatasetError(
+                f"{where}: the edge {str(edge)[:60]} names {repr(wrong[0])[:40]}, which is no node. Ids lie in "
+                f"[0, {number})."
+            )
         rows.append(row)
     return torch.tensor(rows, dtype=torch.long).reshape(-1, 2).t().contiguous()
 

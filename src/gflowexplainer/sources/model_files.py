@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
+from gflowexplainer.storage.files import is_file
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 """Names under which training scripts put a state dict beside other things."""
@@ -175,7 +176,7 @@ def _shape(tensor: Any) -> tuple[int, ...] | None:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
+    if not is_file(path):
         raise CheckpointError(f"There is no file '{path}' with weights.")
     if path.suffix == ".safetensors":
         try:

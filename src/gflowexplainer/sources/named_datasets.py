@@ -1,19 +1,13 @@
-"""Datasets by name, with a GNN: other packages offer them by an entry point, and the command line finds them."""
+"""A dataset that has a name: graphs, and perhaps a GNN to explain on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Any
 
 from torch import nn
 from torch_geometric.data import Data
-
-from gflowexplainer.errors import ConfigError
-
-GROUP = "gflowexplainer.datasets"
-"""Entry points of this group are functions ``(name, gnn, seed, progress) -> NamedDataset``; ``gnn`` may be ``None``."""
 
 
 def _nothing(graph: Data) -> dict[str, Any]:
@@ -39,21 +33,3 @@ class NamedDataset:
     model: nn.Module | None = None
     classes: tuple[str, ...] | None = None
     describe: Callable[[Data], dict[str, Any]] = field(default=_nothing)
-
-
-def load_dataset(name: str, *, gnn: str | None, seed: int, progress: bool) -> NamedDataset:
-    """Loads a dataset that an installed package offers.
-
-    Args:
-        name: Its name.
-        gnn: Which GNN to load with it; ``None`` for none.
-        seed: Of what is generated or trained.
-        progress: Whether training shows a progress bar.
-    """
-    offered = list(entry_points(group=GROUP))
-    if not offered:
-        raise ConfigError(
-            f"'--dataset {name}' needs a package that has datasets. Install it with: pip install gflowbench; or name "
-            "your own graphs with --data."
-        )
-    return offered[0].load()(name, gnn=gnn, seed=seed, progress=progress)

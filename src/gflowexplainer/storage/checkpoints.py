@@ -13,7 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.files import is_file, write_bytes
 
 FORMAT = "gflowexplainer-checkpoint-2"
 Sections = dict[str, dict[str, Tensor]]
@@ -45,7 +45,7 @@ def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> No
 
 def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[Sections, dict[str, Any]]:
     """Reads what :func:`write_checkpoint` stored; a section that was stored empty is not among them."""
-    if not path.is_file():
+    if not is_file(path):
         raise CheckpointError(f"There is no checkpoint '{path}'.")
     try:
         with safe_open(str(path), framework="pt", device=str(device)) as file:
@@ -62,8 +62,11 @@ def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[Sec
         for name, tensor in tensors.items():
             label, _, rest = name.partition("/")
             sections.setdefault(label, {})[rest] = tensor
-        return sections, json.loads(header["meta"])
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        meta = json.loads(header["meta"])
+        if not isinstance(meta, dict):
+            raise ValueError(f"its metadata is a {type(meta).__name__}")
+        return sections, meta
+    except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"The checkpoint '{path}' is damaged and cannot be read ({error}). Delete it and train again."
         ) from error

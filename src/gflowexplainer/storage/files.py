@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -16,6 +17,9 @@ import torch
 
 from gflowexplainer.errors import CheckpointError
 
+_LONGEST = 80
+"""Letters of a name that its file name keeps."""
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file so that it is there whole or not at all."""
@@ -24,7 +28,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Writes a file piece by piece, by a function that is handed the open file: whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:
@@ -37,9 +41,40 @@ def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise
 
 
+def make_folder(path: Path) -> Path:
+    """Makes a folder and those above it, or says why it cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        shown = str(path) if len(str(path)) < 200 else f"{str(path)[:80]}... ({len(str(path))} characters)"
+        raise CheckpointError(f"The folder {shown!r} cannot be made: {said}. Choose another one.") from error
+    return path
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name that no file can have is that of none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def slug(name: str) -> str:
-    """Makes a file name of any text."""
+    """Makes a file name of any text; two texts may get the same, see :func:`file_name`."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-") or "case"
+
+
+def file_name(name: str) -> str:
+    """Makes a file name of any text; different texts get different names, also where upper and lower case are one.
+
+    Words in lower case, with one space between them, are joined by hyphens. Of anything else, what is left of it is
+    followed by a tilde and a digest.
+    """
+    plain = slug(name)
+    if re.fullmatch(r"[a-z0-9_]+( [a-z0-9_]+)*", name) and len(name) <= _LONGEST:
+        return plain
+    return f"{plain[:_LONGEST]}~{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:10]}"
 
 
 def dumps(value: Any, **options: Any) -> str:

@@ -1,26 +1,228 @@
-"""Short names that change with what they name: the weights of a model, or a set of settings."""
+"""What a stored thing is of: one identity for trainings, explainers, runs and bulk files.
+
+An identity is a flat dictionary of short names, one for each thing that decides the result: the model (classes,
+parameters, buffers, extra state, the code of its own classes), every tensor and argument that it is given, the index in
+its order, the target, the settings and the version of what is stored. The same goes on; another is refused, and
+:func:`differences` says what differs.
+
+Contents are hashed in blocks of :data:`BLOCK` bytes, at about 1.5 GB a second, once for a call that stores something.
+Of a tensor above :data:`WHOLE` bytes only some blocks are read, spread over it, the first and the last among them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Mapping
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gflowexplainer.storage.files import dumps
+from gflowexplainer.version import __version__
+
+FORMAT = 3
+"""Version of what is stored; it changes where an old file would be read wrongly."""
+BLOCK, WHOLE, SOME = 1 << 22, 4 << 30, 256
+"""Bytes of a block; bytes of a tensor that is read as a whole; blocks that are read of a larger one."""
+_LIBRARIES = ("torch", "torch_geometric")
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic)
+
+
+def content_digest(value: Any) -> str:
+    """Returns a short name of any value that changes with its content: tensors, numbers, texts, and nests of them."""
+    digest = hashlib.sha256()
+    for piece in _pieces(value, ()):
+        digest.update(piece)
+    return digest.hexdigest()[:16]
 
 
 def model_fingerprint(model: nn.Module) -> str:
-    """Returns a short name of a model's architecture and weights, to tell whether a checkpoint belongs to it."""
+    """Returns a short name of a model, to tell whether what was stored belongs to it.
+
+    It covers the class of every module by name, parameters, buffers (sparse and non-persistent ones too), extra state,
+    and plain attributes that say how a layer calculates. Whole numbers only count in layers of libraries: in a model
+    of the user's own they may be counters that change with every call.
+    """
     digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    for name, module in model.named_modules():
+        digest.update(f"{name}:{type(module).__qualname__}".encode())
+        for piece in _pieces(_attributes(module), ()):
+            digest.update(piece)
+        for piece in _pieces(_extra_state(module), ()):
+            digest.update(piece)
+    for name, tensor in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
+        digest.update(name.encode())
+        for piece in _pieces(tensor, ()):
+            digest.update(piece)
+    return digest.hexdigest()[:16]
+
+
+def code_fingerprint(model: nn.Module) -> str:
+    """Returns a short name of what the functions of a model's own classes do; comments and line numbers do not count.
+
+    Layers of libraries are left out. The same code has another name under another version of Python.
+    """
+    digest = hashlib.sha256()
+    for cls in sorted({type(module) for module in model.modules()}, key=lambda cls: cls.__qualname__):
+        for base in cls.__mro__[:-1]:
+            if base.__module__.split(".")[0] in _LIBRARIES:
+                continue
+            for name, member in sorted(vars(base).items()):
+                function = getattr(member, "__func__", member)
+                if isinstance(function, types.FunctionType):
+                    digest.update(f"{base.__qualname__}.{name}".encode() + _code(function.__code__))
     return digest.hexdigest()[:16]
 
 
 def settings_fingerprint(settings: Mapping[str, Any]) -> str:
     """Returns a short name of settings that changes with any of them."""
     return hashlib.sha256(dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def identity_of(
+    model: nn.Module,
+    graphs: Sequence[Mapping[str, Any]],
+    *,
+    index: Any = None,
+    target: Any = None,
+    settings: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, str]:
+    """Names everything that decides a result, each by a short name of its content.
+
+    Args:
+        model: The explained model.
+        graphs: What the model is given of each graph, by the name of the argument: ``x``, ``edge_index`` and others.
+        index: Which instances, in order.
+        target: What is to be preserved; ``None`` for the model's own predictions.
+        settings: How to explain.
+        **more: Whatever else decides.
+    """
+    found = {
+        "format": str(FORMAT),
+        "model": model_fingerprint(model),
+        "code of the model": code_fingerprint(model),
+        "number of graphs": str(len(graphs)),
+    }
+    for name in sorted({name for graph in graphs for name in graph}):
+        found[name] = content_digest([graph.get(name) for graph in graphs])
+    for name, value in {"index": index, "target": target, **more}.items():
+        found[name] = value if isinstance(value, str) else content_digest(value)
+    for name, value in (settings or {}).items():
+        found[f"setting {name}"] = str(value)
+    return found
+
+
+def differences(there: Any, here: Mapping[str, str]) -> list[str]:
+    """Says what differs between a stored identity and that of a call, most telling first; nothing if they agree."""
+    if not isinstance(there, Mapping):
+        return ["it was stored without an identity, by another version"]
+    said = []
+    for name in [*here, *(name for name in there if name not in here)]:
+        old, new = there.get(name), here.get(name)
+        if old == new:
+            continue
+        if name.startswith("setting "):
+            said.append(f"{name}: {old!r} there, {new!r} here")
+        elif name == "format":
+            said.append(f"it is of another version of what is stored ({old!r} there, {new!r} here, in {__version__})")
+        elif old is None or new is None:
+            said.append(f"'{name}' is only given {'here' if old is None else 'there'}")
+        else:
+            said.append(f"'{name}' differs")
+    return said
+
+
+def _pieces(value: Any, seen: tuple[int, ...]) -> Iterator[bytes | memoryview]:
+    """Takes a value apart into bytes, with its type and shape before them."""
+    if isinstance(value, Tensor):
+        yield from _tensor_pieces(value)
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        yield from _tensor_pieces(torch.from_numpy(np.ascontiguousarray(value)))
+    elif isinstance(value, Enum):
+        yield f"{type(value).__qualname__}.{value.name};".encode()
+    elif isinstance(value, _PLAIN):
+        yield f"{type(value).__name__}={value!r};".encode()
+    elif id(value) in seen:
+        yield b"again;"
+    elif isinstance(value, Mapping):
+        yield f"map {len(value)};".encode()
+        for key, entry in sorted(value.items(), key=lambda item: repr(item[0])):
+            yield f"{key!r}:".encode()
+            yield from _pieces(entry, (*seen, id(value)))
+    elif isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        entries = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
+        yield f"list {len(entries)};".encode()
+        for entry in entries:
+            yield from _pieces(entry, (*seen, id(value)))
+    else:
+        yield f"{type(value).__qualname__};".encode()
+        fields = vars(value) if hasattr(value, "__dict__") else {}
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if not isinstance(value, type | types.FunctionType | types.MethodType):
+            yield from _pieces(dict(fields), (*seen, id(value)))
+
+
+def _tensor_pieces(tensor: Tensor) -> Iterator[bytes | memoryview]:
+    if nn.parameter.is_lazy(tensor):
+        yield b"lazy;"
+        return
+    tensor = tensor.detach()
+    yield f"{tuple(tensor.shape)}{tensor.dtype}{tensor.layout};".encode()
+    if tensor.layout == torch.sparse_coo:
+        tensor = tensor.coalesce()
+        parts = [tensor.indices(), tensor.values()]
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        parts = [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    else:
+        parts = [tensor.to_dense() if tensor.layout != torch.strided else tensor]
+    for part in parts:
+        yield from _blocks(part.resolve_conj().resolve_neg())
+
+
+def _blocks(tensor: Tensor) -> Iterator[memoryview]:
+    """Reads the bytes of a dense tensor in blocks; of a very large one, blocks that are spread over it."""
+    flat = tensor.contiguous().flatten().view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
+    count = -(-flat.numel() // BLOCK)
+    wanted: Sequence[int] = range(count)
+    if flat.numel() > WHOLE:
+        wanted = torch.linspace(0, count - 1, SOME, dtype=torch.double).round().long().unique().tolist()
+    for number in wanted:
+        yield flat[number * BLOCK : (number + 1) * BLOCK].cpu().numpy().data
+
+
+def _attributes(module: nn.Module) -> dict[str, Any]:
+    """Returns the plain attributes of a module that say how it calculates."""
+    library = type(module).__module__.split(".")[0] in _LIBRARIES
+    kinds = (bool, float, str, int) if library else (bool, float, str)
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if name not in ("training", "cached") and not name.startswith("_") and type(value) in kinds
+    }
+
+
+def _extra_state(module: nn.Module) -> Any:
+    """Returns what a module stores beside its tensors, if it does."""
+    if type(module).get_extra_state is nn.Module.get_extra_state:
+        return None
+    return module.get_extra_state()
+
+
+def _code(code: types.CodeType) -> bytes:
+    """Writes what a function does: its instructions, names and constants, those of functions inside it too."""
+    constants = [_code(value) if isinstance(value, types.CodeType) else _written(value) for value in code.co_consts]
+    return b"\0".join([code.co_code, repr(code.co_names).encode(), *constants])
+
+
+def _written(value: Any) -> bytes:
+    """Writes a constant; the order of a set depends on the process, so it is sorted."""
+    return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value).encode()

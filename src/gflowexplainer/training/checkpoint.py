@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor, optim
 
@@ -11,11 +11,20 @@ from gflowexplainer.errors import CheckpointError
 from gflowexplainer.flow.replay import Replay
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
-from gflowexplainer.storage.identity import model_fingerprint
+from gflowexplainer.storage.identity import differences, identity_of
+
+CHECKPOINT = "checkpoint.safetensors"
 
 
-def save_training(path: Path, sampler: FlowSampler, optimizer: optim.Optimizer, replay: Replay, iteration: int) -> None:
-    """Writes weights, optimizer, memories and the number of updates that a training has come to."""
+def save_training(
+    path: Path,
+    sampler: FlowSampler,
+    optimizer: optim.Optimizer,
+    replay: Replay,
+    iteration: int,
+    identity: Mapping[str, str],
+) -> None:
+    """Writes weights, optimizer, memories and the number of updates that a training has come to, and what it is of."""
     moments = {
         f"{number}/{name}": value
         for number, state in optimizer.state_dict()["state"].items()
@@ -27,19 +36,19 @@ def save_training(path: Path, sampler: FlowSampler, optimizer: optim.Optimizer, 
         "replay": replay.tensors(),
         "reward": sampler.reward.tensors(),
     }
-    write_checkpoint(path, sections, _identity(sampler) | {"iteration": iteration})
+    write_checkpoint(path, sections, {"identity": dict(identity), "iteration": iteration})
 
 
-def load_training(path: Path, sampler: FlowSampler, optimizer: optim.Optimizer, replay: Replay) -> int:
+def load_training(
+    path: Path, sampler: FlowSampler, optimizer: optim.Optimizer, replay: Replay, identity: Mapping[str, str]
+) -> int:
     """Puts a training into the state that :func:`save_training` stored; another model, data or settings are refused.
 
     Returns:
         The number of updates that it had come to.
     """
     sections, meta = read_checkpoint(path, sampler.instances.device)
-    for name, mine in _identity(sampler).items():
-        if meta.get(name) != mine:
-            raise CheckpointError(_mismatch(path, name, meta.get(name), mine))
+    refuse_another(path, meta.get("identity"), identity)
     try:
         sampler.network.load_state_dict(sections["network"])
         _load_optimizer(optimizer, sections.get("optimizer", {}))
@@ -59,21 +68,27 @@ def _load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> N
     optimizer.load_state_dict(state)
 
 
-def _identity(sampler: FlowSampler) -> dict[str, Any]:
-    """Names what a checkpoint must agree on."""
-    return {
-        "model": model_fingerprint(sampler.predictor.model),
-        "instances": int(sampler.instances.key.sum() + sampler.instances.edge_id.sum()),
-        "settings": sampler.settings.to_dict(),
-    }
+def training_identity(sampler: FlowSampler) -> dict[str, str]:
+    """Names what a training of a sampler depends on, by what it was given of its instances."""
+    instances = sampler.instances
+    outer = instances.surroundings or instances
+    given = {"x": outer.x, "edge_index": outer.edge_index}
+    given |= outer.node_arguments | outer.edge_arguments | outer.shared_arguments
+    target = sampler.inputs.target
+    return identity_of(
+        sampler.predictor.model,
+        [given],
+        index=[instances.graph, instances.ptr, instances.node_id, instances.center],
+        target=None if target.label is None else target.label.cpu(),
+        settings=sampler.settings.to_dict(),
+    )
 
 
-def _mismatch(path: Path, name: str, theirs: Any, mine: Any) -> str:
-    if name == "model":
-        return f"The checkpoint '{path}' belongs to another model, or to other weights of it. Use another folder."
-    if name == "instances":
-        return f"The checkpoint '{path}' was trained on other instances. Use another folder."
-    theirs = theirs if isinstance(theirs, dict) else {}
-    different = sorted(key for key in {*theirs, *mine} if theirs.get(key) != mine.get(key))
-    shown = ", ".join(f"{key}: {theirs.get(key)!r} there, {mine.get(key)!r} here" for key in different)
-    return f"The checkpoint '{path}' was made with other settings ({shown}). Use the same ones or another folder."
+def refuse_another(path: Path, there: object, here: Mapping[str, str]) -> None:
+    """Refuses what was stored of another model, other data or other settings, and says what differs."""
+    different = differences(there, here)
+    if different:
+        raise CheckpointError(
+            f"'{path}' belongs to another training: {'; '.join(different[:5])}. "
+            "Use another folder, or begin anew with overwrite=True (--overwrite)."
+        )

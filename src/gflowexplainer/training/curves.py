@@ -6,7 +6,8 @@ import json
 import math
 from pathlib import Path
 
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.storage.files import make_folder, write_bytes
 
 UpdateRecord = dict[str, float | int]
 METRICS = "metrics.jsonl"
@@ -14,9 +15,14 @@ METRICS = "metrics.jsonl"
 
 def append_lines(path: Path, records: list[UpdateRecord]) -> None:
     """Adds the records of further updates."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.writelines(json.dumps(record) + "\n" for record in records)
+    make_folder(path.parent)
+    try:
+        with path.open("a") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+    except OSError as error:
+        raise CheckpointError(
+            f"'{path}' could not be written: {error.strerror or error}. Free some space; the same call goes on."
+        ) from error
 
 
 def cut_lines(path: Path, iteration: int) -> None:

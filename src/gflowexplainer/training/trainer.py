@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -27,13 +27,12 @@ from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
-from gflowexplainer.training.checkpoint import load_training, save_training
+from gflowexplainer.training.checkpoint import CHECKPOINT, load_training, save_training, training_identity
 from gflowexplainer.training.curves import METRICS, UpdateRecord, append_lines, cut_lines
 from gflowexplainer.training.distributed import Fabric, Ranks
 from gflowexplainer.training.interrupts import interrupts_wait
 
 Callback = Callable[["Trainer", UpdateRecord], None]
-CHECKPOINT = "checkpoint.safetensors"
 
 
 class Trainer:
@@ -42,10 +41,14 @@ class Trainer:
     Args:
         sampler: What is trained.
         fabric: A Fabric that was launched, where several processes train together; each makes a trainer alike.
+        identity: Names what the training is of, where it is stored; found from the sampler if not given.
     """
 
-    def __init__(self, sampler: FlowSampler, *, fabric: Fabric | None = None) -> None:
+    def __init__(
+        self, sampler: FlowSampler, *, fabric: Fabric | None = None, identity: Mapping[str, str] | None = None
+    ) -> None:
         self.sampler, self.ranks = sampler, Ranks(fabric)
+        self._given_identity = identity
         self.ranks.copy(sampler.network)
         self._exchange_scores()
         settings, instances = sampler.settings, sampler.instances
@@ -73,6 +76,11 @@ class Trainer:
     def reward(self) -> Reward:
         """What it learns from."""
         return self.sampler.reward
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """What the training is of."""
+        return training_identity(self.sampler) if self._given_identity is None else self._given_identity
 
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
@@ -289,11 +297,11 @@ class Trainer:
 
     def save(self, path: Path | str) -> None:
         """Writes everything that is needed to go on, in one file."""
-        save_training(Path(path), self.sampler, self.optimizer, self.replay, self.iteration)
+        save_training(Path(path), self.sampler, self.optimizer, self.replay, self.iteration, self.identity)
 
     def load(self, path: Path | str) -> None:
         """Takes up a training where :meth:`save` left it."""
-        self.iteration = load_training(Path(path), self.sampler, self.optimizer, self.replay)
+        self.iteration = load_training(Path(path), self.sampler, self.optimizer, self.replay, self.identity)
         self._halfway = False
         cut_lines(Path(path).parent / METRICS, self.iteration)
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from gflowexplainer.drawing.molecules import read_molecule
+from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import Case, smiles_of
-from gflowexplainer.report.molecule_drawing import read_molecule
-from gflowexplainer.report.scene import Scene
 from gflowexplainer.testing import graph_of, random_graph
 
-from .conftest import explain_by_hand
+from ..conftest import explain_by_hand
 
 PHENOL = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (5, 6)]
 

@@ -3,11 +3,11 @@ import numpy as np
 import pytest
 import torch
 
+from gflowexplainer.drawing.scene import BUDGET, Scene, node_limit
 from gflowexplainer.report import Case
-from gflowexplainer.report.scene import BUDGET, Scene, node_limit
 from gflowexplainer.testing import graph_of, path, star
 
-from .conftest import explain_by_hand, joins
+from ..conftest import explain_by_hand, joins
 
 
 def scene_values(scene):

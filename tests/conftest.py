@@ -1,5 +1,6 @@
-"""Explanations worked out by hand, to build reports of."""
+"""Explanations worked out by hand, and a browser to look at them, where one is installed."""
 
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -62,3 +63,33 @@ def house_case() -> Callable[..., Case]:
         return Case(name, explain_by_hand(house(), [((4, 0, 1), 0.75), ((4, 0), 0.25)], 4), **fields)
 
     return make
+
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1200,900",
+)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("there is no chromium with chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield chrome
+    chrome.quit()

@@ -1,0 +1,94 @@
+"""Takes the pictures that pages show, of the drawing in a real browser: python docs/_site/screenshots.py.
+
+Needs Chromium with its driver, selenium and Pillow. Pictures are small: a palette, and no more pixels than are shown.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from selenium import webdriver
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.report import Case, Report, write_report
+from gflowexplainer.sources import karate_club
+
+PICTURES = Path(__file__).resolve().parents[1] / "pictures"
+MEMBERS = (16, 8, 24)
+
+
+def write_pages(folder: Path) -> None:
+    """Writes a notebook's output and a report that compares two runs."""
+    club = karate_club()
+    (graph,) = club.graphs
+    words: dict[str, Any] = {"classes": club.classes, **club.describe(graph)}
+    first, second = (
+        GFlowExplainer(seed=0, **changes).explain(club.model, graph, index=list(MEMBERS))
+        for changes in ({}, {"max_nodes": 3})
+    )
+    (folder / "notebook.html").write_text(
+        f'<!DOCTYPE html><meta charset="utf-8"><body style="margin: 0">{first[0].show(**words)._repr_html_()}'
+    )
+    cases = [Case(a.name, a, beside={"at most 3 nodes": b}, **words) for a, b in zip(first, second, strict=True)]
+    write_report(Report("Zachary's karate club", cases), folder / "report.html")
+
+
+def browser() -> Any:
+    """Starts Chromium without a window."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1120,600"):
+        options.add_argument(flag)
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+
+
+def shot(chrome: Any, width: int, height: int) -> Image.Image:
+    """Takes a picture of the upper left corner of what is shown."""
+    picture = Image.open(io.BytesIO(chrome.get_screenshot_as_png())).convert("RGB")
+    return picture.crop((0, 0, min(width, picture.width), min(height, picture.height)))
+
+
+def save(picture: Image.Image, name: str) -> None:
+    """Writes a picture with 64 colours."""
+    picture.quantize(64, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+    print(name, (PICTURES / f"{name}.png").stat().st_size)
+
+
+def emulate(chrome: Any, *, dark: bool = False, width: int = 1120, height: int = 600, mobile: bool = False) -> None:
+    """Sets the colour scheme and the size of the screen."""
+    feature = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": feature})
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def main() -> None:
+    """Takes all pictures."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, chrome = Path(name), browser()
+        write_pages(folder)
+        notebook, report = ((folder / file).as_uri() for file in ("notebook.html", "report.html"))
+        emulate(chrome)
+        chrome.get(notebook)
+        save(shot(chrome, 1120, 560), "notebook")
+        emulate(chrome, dark=True)
+        chrome.get(notebook)
+        save(shot(chrome, 1120, 560), "dark")
+        emulate(chrome, width=390, height=844, mobile=True)
+        chrome.get(report)
+        chrome.execute_script("document.getElementById('case').scrollIntoView()")
+        save(shot(chrome, 390, 844), "phone")
+        emulate(chrome, height=1000)
+        chrome.get(report)
+        chrome.execute_script("document.querySelector('#case .wide:last-child').scrollIntoView()")
+        save(shot(chrome, 1120, 900), "comparison")
+        chrome.quit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+// Puts one case together: what it says, the stage, ranked subgraphs, class probabilities, other explainers.
+
+const className = (scene, k) => (scene.classes && scene.classes[k] !== undefined ? scene.classes[k] : "class " + k);
+
+function renderCase(scene, interactive) {
+  const stage = makeStage(scene, interactive);
+  const what = scene.kind === "sentence" ? "words" : scene.kind === "molecule" ? "atoms" : "nodes";
+  const left = make("div", null, stage.root);
+  const right = make("div");
+  const root = make("div", {class: "case"},
+    make("div", {class: "wide"},
+      make("h2", null, scene.name),
+      scene.note ? make("p", {class: "user"}, scene.note) : null,
+      ...scene.warnings.map((text) => make("p", {class: "warning user"}, text))),
+    left, right);
+  const classes = make("div");
+  const rows = [];
+  let chosen = null;
+  const choose = (number) => {
+    chosen = number;
+    rows.forEach((row, i) => {
+      row.classList.toggle("chosen", i === number);
+      row.querySelector("button")?.setAttribute("aria-pressed", String(i === number));
+    });
+    classes.replaceChildren(verdict(scene, number || 0), classTable(scene, scene.subgraphs[number || 0]));
+  };
+  const reset = () => { choose(null); stage.highlight(null); };
+
+  if (interactive) {
+    const panel = make("div", {class: "controls"}, stage.levels);
+    stage.root.addEventListener("shown", () => choose(null));
+    if (scene.truth) {
+      const box = make("input", {type: "checkbox", checked: true});
+      box.addEventListener("change", () => root.classList.toggle("no-truth", !box.checked));
+      panel.append(make("label", null, box, " ground truth"));
+    }
+    if (panel.children.length) left.append(panel);
+  }
+  left.append(legend(scene), ...scene.notes.map((note) => make("p", {class: "quiet"}, note)));
+  const body = make("tbody");
+  const listed = interactive ? scene.subgraphs : scene.subgraphs.slice(0, 4);
+  listed.forEach((subgraph, number) => {
+    const label = interactive ? make("button", {type: "button", "aria-pressed": "false"}, subgraph.text) : subgraph.text;
+    const row = make("tr", {"data-subgraph": number},
+      make("td", {class: "user"}, label),
+      make("td", {class: "number"}, bar(subgraph.p)),
+      make("td", {class: "number"}, digits(subgraph.r)));
+    if (interactive) {
+      row.addEventListener("click", () => {
+        if (chosen === number) return reset();
+        choose(number);
+        stage.highlight(subgraph.slots);
+      });
+    }
+    rows.push(row);
+    body.append(row);
+  });
+  const more = scene.more_subgraphs + scene.subgraphs.length - listed.length;
+  right.append(classes, make("h3", null, "Ranked subgraphs"), make("div", {class: "scroll ranked"}, make("table", null,
+    make("thead", null, make("tr", null, make("th", {scope: "col"}, what),
+      make("th", {scope: "col", class: "number"}, "probability"), make("th", {scope: "col", class: "number"}, "reward"))),
+    body)));
+  if (more > 0) right.append(make("p", {class: "quiet"}, `and ${more} less probable ones.`));
+  scene.facts.forEach((fact) => right.append(make("p", {class: "quiet"}, fact)));
+  if (scene.others.length) root.append(others(scene));
+  choose(null);
+  return {root, reset};
+}
+
+function bar(value) {
+  const length = make("i");
+  length.style.width = `${100 * Math.min(Math.max(value || 0, 0), 1)}%`;
+  return make("span", {class: "bar"}, length, digits(value));
+}
+
+// Says in one sentence what a subgraph does to the prediction.
+function verdict(scene, number) {
+  const subgraph = scene.subgraphs[number];
+  const said = sentence(scene, subgraph, number ? `with only number ${number + 1}` : "with only this");
+  if (scene.whole && subgraph.only) said.prepend(make("span", {class: "said"}, "model says ", make("strong", {class: "user"}, prediction(scene, scene.whole))));
+  return said;
+}
+
+function prediction(scene, values) {
+  if (values.length === 1) return digits(values[0]);
+  const best = values.reduce((top, value, k) => (value > values[top] ? k : top), 0);
+  return `${short(className(scene, best), 32)} (${digits(values[best], 2)})`;
+}
+
+function sentence(scene, subgraph, name) {
+  if (!subgraph.only || !subgraph.without) return make("p", {class: "verdict"}, subgraph.text);
+  const best = (values) => values.indexOf(Math.max(...values));
+  const same = (values) => (scene.held === null || values.length === 1 ? null : best(values) === scene.held);
+  const part = (text, values) => make("span", {class: "said"}, `${text} `, make("strong", {class: "user"}, prediction(scene, values)),
+    same(values) === null ? null : same(values) ? ", kept" : ", changed");
+  return make("p", {class: "verdict"}, part(name, subgraph.only), part("without it", subgraph.without));
+}
+
+// Class probabilities (or values) on the whole graph, with only the subgraph, and without it.
+function classTable(scene, subgraph) {
+  const columns = [["whole graph", scene.whole], ["with only it", subgraph.only], ["without it", subgraph.without]]
+    .filter(([, values]) => values);
+  if (!subgraph.only) return make("p", {class: "quiet"}, "What the model predicts with and without it is not known.");
+  const count = subgraph.only.length;
+  const regression = scene.held === null && count === 1;
+  const weight = (k) => (k === scene.held ? 9 : 0) + (scene.whole || subgraph.only)[k];
+  const classes = subgraph.only.map((_, k) => k).sort((a, b) => weight(b) - weight(a) || a - b);
+  const shown = classes.slice(0, 5).sort((a, b) => a - b);
+  const cell = (value) => make("td", {class: "number"}, regression ? digits(value) : bar(value));
+  const body = make("tbody", null, ...shown.map((k) => make("tr", {class: k === scene.held ? "held" : null},
+    make("th", {scope: "row", class: "user"}, regression ? "value" : short(className(scene, k), 32) + (k === scene.held ? " (explained)" : "")),
+    ...columns.map(([, values]) => cell(values[k])))));
+  return make("div", {class: "scroll plain"}, make("table", null, make("thead", null, make("tr", null, make("td"),
+      ...columns.map(([name]) => make("th", {scope: "col", class: "number"}, name)))), body),
+    classes.length > shown.length ? make("p", {class: "quiet"}, `and ${classes.length - shown.length} other classes.`) : null);
+}
+
+function legend(scene) {
+  const scale = make("svg", {viewBox: "0 0 100 14", "aria-hidden": "true"},
+    ...Array.from({length: 20}, (_, i) => make("rect", {x: i * 5, y: 1, width: 5.2, height: 12, class: "halo", v: (i + 0.5) / 20})));
+  const sample = (...drawn) => make("svg", {viewBox: "0 0 24 24", "aria-hidden": "true"}, ...drawn);
+  const spot = {cx: 12, cy: 12};
+  return make("div", {class: "legend"},
+    make("span", null, "probability 0 ", scale, "1"),
+    scene.ring === null ? null : make("span", null, sample(make("circle", {...spot, r: 9, class: "node ring", v: 0})), "explained"),
+    ...(scene.types || []).map((name, kind) => make("span", {class: "user"}, sample(shape(kind, spot, 8, "node", 0)), name)),
+    scene.truth ? make("span", null, scene.kind === "sentence" ? "dashed underline: ground truth" :
+      sample(make("circle", {...spot, r: 7, class: "node", v: 0}), make("circle", {...spot, r: 11, class: "truth"})),
+      scene.kind === "sentence" ? "" : "ground truth", scene.found ? ` (${scene.found[0]} of ${scene.found[1]} edges found)` : "") : null);
+}
+
+function others(scene) {
+  const figure = (name, nodes, edges, slots, ...said) => {
+    const {root, box} = draw(scene, nodes, edges, 1, slots.length ? new Set(slots) : null, false);
+    if (box) { root.setAttribute("viewBox", box.join(" ")); root.setAttribute("aria-label", `scores of ${name}`); }
+    root.querySelectorAll("[tabindex]").forEach((element) => element.removeAttribute("tabindex"));
+    return make("figure", null, root, make("figcaption", null, make("strong", {class: "user"}, name), ...said));
+  };
+  const about = ({first, shared}) => (!first ? [] : [make("div", {class: "user"}, short(first.text, 120)),
+    make("div", {class: "quiet"}, `${shared[0]} of ${shared[1]} ${shared[1] === 1 ? "node" : "nodes"} shared, probability ${digits(first.p)}`),
+    sentence(scene, first, "with only it")]);
+  const compared = scene.others.some((other) => other.first);
+  const mine = scene.subgraphs[0];
+  return make("div", {class: "wide"}, make("h3", null, compared ? "Compared" : "Other explainers"),
+    make("p", {class: "quiet"}, "Edge scores of each, divided by its largest on this instance; nodes take the largest score of " +
+      "their edges. Large nodes are the first subgraph, or the ends of as many best edges."),
+    make("div", {class: compared ? "small pair" : "small"},
+      figure("this explanation", scene.p, scene.q, mine.slots, ...(compared ? [make("div", {class: "user"}, short(mine.text, 120)),
+        make("div", {class: "quiet"}, `probability ${digits(mine.p)}`), sentence(scene, mine, "with only it")] : [])),
+      ...scene.others.map((other) => figure(other.name, other.p, other.q, other.slots, ...about(other)))));
+}

@@ -1,0 +1,193 @@
+"use strict";
+// Draws a case as SVG or as a sentence. Text only ever goes in as text, never as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+const DRAWN = ["svg", "g", "line", "circle", "text", "rect", "path"];
+
+function make(tag, attributes, ...children) {
+  const element = DRAWN.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "v") element.style.setProperty("--v", (100 * Math.min(Math.max(value, 0), 1)).toFixed(1) + "%");
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children) if (child !== null && child !== undefined) element.append(child);
+  return element;
+}
+
+const digits = (value, count = 3) => (value === null || value === undefined ? "–" : value.toFixed(count));
+const shade = (value) => (value > 0.75 ? " mid high" : value > 0.55 ? " mid" : "");
+const short = (text, count) => ([...text].length > count ? [...text].slice(0, count - 1).join("") + "…" : text);
+const RADIUS = [19, 9.5, 5.5];
+
+// Draws what `level` shows and all of `focus`, a set of slots that is drawn large; gives the drawing and its box.
+function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
+  if (scene.kind === "sentence") return {root: drawSentence(scene, nodeValues, focus), box: null};
+  const molecule = scene.kind === "molecule";
+  const core = focus || new Set(scene.level.flatMap((l, slot) => (l === 0 ? [slot] : [])));
+  const chosen = Boolean(focus) && faded;
+  const shown = scene.ids.map((_, slot) => scene.level[slot] <= level || core.has(slot));
+  const radius = (slot) => (molecule ? 13 : core.has(slot) ? RADIUS[0] : RADIUS[Math.max(scene.level[slot], 1)]);
+  const root = make("svg", {role: "group"});
+  const layers = ["under", "lines", "dots", "over"].map(() => root.appendChild(make("g")));
+  const add = (layer, element) => layers[layer].append(element);
+  const at = (k) => {
+    const [a, b] = scene.ends[k];
+    return {x1: scene.x[a], y1: scene.y[a], x2: scene.x[b], y2: scene.y[b]};
+  };
+  const inside = (k) => core.has(scene.ends[k][0]) && core.has(scene.ends[k][1]);
+  const thick = (value, k) => (molecule ? 13 : inside(k) ? 2 + 5 * value : 1 + 2 * value);
+  const visible = scene.ends.map((_, k) => k).filter((k) => shown[scene.ends[k][0]] && shown[scene.ends[k][1]]);
+  const truth = (scene.truth || []).filter((k) => visible.includes(k));
+  for (const k of truth) {
+    add(0, make("line", {...at(k), class: "truth", "stroke-width": thick(edgeValues[k], k) + 8}));
+    add(0, make("line", {...at(k), class: "gap", "stroke-width": thick(edgeValues[k], k) + 4}));
+  }
+  for (const slot of new Set(truth.flatMap((k) => scene.ends[k]))) {
+    add(0, make("circle", {cx: scene.x[slot], cy: scene.y[slot], r: radius(slot) + 5, class: "truth"}));
+  }
+  for (const k of visible.sort((a, b) => edgeValues[a] - edgeValues[b])) {
+    const value = edgeValues[k];
+    const outer = Math.max(...scene.ends[k].map((slot) => (core.has(slot) ? 0 : scene.level[slot])));
+    const far = inside(k) ? "" : chosen ? " faded" : outer < 2 ? " far" : " farther";
+    if (molecule) {
+      if (value > 0) add(1, make("line", {...at(k), class: "bandage" + (chosen ? far : ""), v: value, "stroke-width": 13}));
+      bond(at(k), scene.order[k]).forEach((line) => add(2, line));
+    } else {
+      const kind = (value > 0 ? "edge" : "edge none") + far;
+      add(1, make("line", {...at(k), class: kind, v: value, "stroke-width": thick(value, k)}));
+    }
+    add(molecule ? 3 : 1, make("line", {...at(k), class: "touch", "data-edge": k}));
+  }
+  const order = scene.ids.map((_, slot) => slot).filter((slot) => shown[slot]).sort((a, b) => core.has(a) - core.has(b));
+  const room = makeRoom(scene, shown, radius, inside);
+  for (const slot of order) drawNode(scene, slot, nodeValues[slot], radius(slot), core.has(slot), chosen, molecule, room, add);
+  if (!molecule && !chosen) drawCounts(scene, level, core, room, add);
+  return {root, box: boxAround(scene, order, radius, room.rooms)};
+}
+
+// Finds room beside nodes for what is written there: below, above, right or left, where the least lies under it.
+function makeRoom(scene, shown, radius, inside) {
+  const busy = scene.ids.flatMap((_, slot) => (shown[slot] ? [[scene.x[slot], scene.y[slot], radius(slot), slot]] : []));
+  scene.ends.forEach(([a, b], k) => {
+    if (!inside(k)) return;
+    for (let i = 1; i < 8; i += 1) {
+      busy.push([scene.x[a] + (i / 8) * (scene.x[b] - scene.x[a]), scene.y[a] + (i / 8) * (scene.y[b] - scene.y[a]), 3, -1]);
+    }
+  });
+  const rooms = [];
+  const place = (slot, width, height) => {
+    const gap = radius(slot) + 4;
+    const spots = [[0, gap + height / 2], [0, -gap - height / 2], [gap + width / 2, 0], [-gap - width / 2, 0]]
+      .map(([dx, dy]) => [scene.x[slot] + dx, scene.y[slot] + dy]);
+    const cost = ([x, y]) => busy.filter(([bx, by, r, own]) => own !== slot && Math.abs(bx - x) < width / 2 + r && Math.abs(by - y) < height / 2 + r).length +
+      3 * rooms.filter(([rx, ry, w, h]) => Math.abs(rx - x) < (w + width) / 2 && Math.abs(ry - y) < (h + height) / 2).length;
+    const best = spots.reduce((a, b) => (cost(b) < cost(a) - 0.5 ? b : a));
+    rooms.push([...best, width, height]);
+    return best;
+  };
+  return {place, rooms};
+}
+
+function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add) {
+  const place = {cx: scene.x[slot], cy: scene.y[slot]};
+  const ring = slot === scene.ring ? " ring" : "";
+  const text = scene.labels ? scene.labels[slot] : String(scene.ids[slot]);
+  const faint = large ? "" : chosen ? " faded" : " faint";
+  const group = make("g", {"data-node": slot, class: large ? "core" : null, tabindex: large ? "0" : null,
+    role: large ? "img" : null, "aria-label": large ? `${scene.names[slot]}, probability ${digits(value)}${ring ? ", explained" : ""}` : null});
+  if (molecule) {
+    group.append(make("circle", {...place, r: 13, class: (value > 0 ? "halo" : "halo none") + (large ? " first" : "") + (chosen ? faint : ""), v: value}));
+    if (ring) group.append(make("circle", {...place, r: 15, class: "node ring", "fill-opacity": 0}));
+    add(1, group);
+    const shown = short(text, 5);
+    if (!shown) return;
+    const small = shown === "H";
+    const letters = make("g", {"data-node": slot});
+    letters.append(make("circle", {...place, r: small ? 6 : 8, class: value > 0 && !(chosen && faint) ? "halo" : "mask", v: value}));
+    letters.append(letter(place, shown, small ? 11 : 15, value));
+    add(3, letters);
+    return;
+  }
+  group.append(shape(scene.kinds ? scene.kinds[slot] : 0, place, radius + (ring ? 1.5 : 0), "node" + ring + faint, value));
+  const count = [...text].length;
+  if (large && count > 4) {
+    const shown = short(text, 22);
+    const [x, y] = room.place(slot, 7.3 * [...shown].length, 15);
+    group.append(make("text", {x, y, class: "caption"}, shown));
+  } else if (large || (count <= 4 && radius > 8)) {
+    const size = Math.min(radius * 0.78, (radius * 2.6) / Math.max(count, 1));
+    const tone = letter(place, text, size, value);
+    if (!large) tone.classList.add(...faint.trim().split(" "));
+    group.append(tone);
+  }
+  add(2, group);
+}
+
+// Types are shapes: a circle, a square, a diamond, a triangle, a hexagon.
+function shape(kind, place, r, name, value) {
+  if (!kind) return make("circle", {...place, r, class: name, v: value});
+  const corners = [[4, 45], [4, 0], [3, 30], [6, 0], [3, 90], [5, 54], [8, 22.5]][(kind - 1) % 7];
+  const points = Array.from({length: corners[0]}, (_, i) => {
+    const angle = ((corners[1] + (360 * i) / corners[0]) * Math.PI) / 180;
+    return `${(place.cx + 1.15 * r * Math.cos(angle)).toFixed(1)},${(place.cy + 1.15 * r * Math.sin(angle)).toFixed(1)}`;
+  });
+  return make("path", {d: `M${points.join("L")}Z`, class: name, v: value});
+}
+
+// Says at nodes of the explanation how many of their neighbours are not drawn.
+function drawCounts(scene, level, core, room, add) {
+  if (!level) return;
+  const counts = scene.more[level - 1];
+  const grows = (slot) => level === 1 && (scene.more[1].find(([s]) => s === slot) || [0, 0])[1] < counts.find(([s]) => s === slot)[1];
+  for (const [slot, count] of counts) {
+    if (!core.has(slot)) continue;
+    const text = `+${count} neighbour${count === 1 ? "" : "s"}`;
+    const width = 6.1 * text.length + 12;
+    const [x, y] = room.place(slot, width, 16);
+    const button = grows(slot);
+    add(3, make("g", {class: button ? "more press" : "more", "data-more": slot, tabindex: button ? "0" : null, role: button ? "button" : null,
+      "aria-label": button ? `${count} more neighbours of ${scene.names[slot]}: show surroundings` : null},
+      make("rect", {x: x - width / 2, y: y - 8, width, height: 16, rx: 8}),
+      make("text", {x, y}, text)));
+  }
+}
+
+function boxAround(scene, slots, radius, rooms) {
+  const rects = [...slots.map((slot) => [scene.x[slot], scene.y[slot], 2 * radius(slot), 2 * radius(slot)]), ...rooms];
+  const edge = (axis, sign) => Math[sign < 0 ? "min" : "max"](...rects.map((rect) => rect[axis] + sign * (rect[axis + 2] / 2 + 12)));
+  const [left, right, top, bottom] = [edge(0, -1), edge(0, 1) + 34, edge(1, -1), edge(1, 1)]; // room for buttons
+  const [width, height] = [Math.max(right - left, 300), Math.max(bottom - top, 190)];
+  return [(left + right - width) / 2, (top + bottom - height) / 2, width, height];
+}
+
+function letter(place, text, size, value) {
+  return make("text", {x: place.cx, y: place.cy, "font-size": size.toFixed(1), class: "label" + shade(value)}, text);
+}
+
+function bond({x1, y1, x2, y2}, order) {
+  const long = Math.hypot(x2 - x1, y2 - y1) || 1;
+  const [dx, dy] = [(-(y2 - y1) / long) * 2.6, ((x2 - x1) / long) * 2.6];
+  const line = (shift, kind) => make("line", {
+    x1: x1 + shift * dx, y1: y1 + shift * dy, x2: x2 + shift * dx, y2: y2 + shift * dy, class: "bond" + kind,
+  });
+  if (order === 0) return [line(0, " dotted")];
+  if (order === 1.5) return [line(-0.8, ""), line(0.8, " dotted")];
+  if (order === 2) return [line(-0.9, ""), line(0.9, "")];
+  if (order === 3) return [line(-1.6, ""), line(0, ""), line(1.6, "")];
+  return [line(0, "")];
+}
+
+function drawSentence(scene, nodeValues, focus) {
+  const marked = new Set((scene.truth || []).flatMap((k) => scene.ends[k]));
+  const root = make("p", {class: "sentence"});
+  scene.ids.forEach((id, slot) => {
+    const value = nodeValues[slot];
+    const core = focus ? focus.has(slot) : scene.level[slot] === 0;
+    const kind = "word" + (value > 0 ? "" : " none") + shade(value) + (slot === scene.ring ? " ring" : "") +
+      (core ? " core" : focus ? " faded" : "");
+    if (slot) root.append(" ");
+    root.append(make("span", {class: kind + (marked.has(slot) ? " marked" : ""), v: value, "data-node": slot}, scene.labels[slot]));
+  });
+  return root;
+}

@@ -1,0 +1,74 @@
+"""A case: one explained instance, and what is known of its graph that a reader wants to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import ConfigError
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One explained instance, of a graph with ``N`` nodes and ``E`` directed edges. All its text is escaped when shown.
+
+    Attributes:
+        name: What to call it, such as ``"node 42"``; unique in the report.
+        explanation: Its :class:`~gflowexplainer.SubgraphExplanation`, with ``edge_index``.
+        truth: Edges of the ground truth, bool ``[E]``, aligned with ``explanation.edge_index``.
+        others: Edge scores ``[E]`` of other explainers by their names; the larger, the more important.
+        beside: Other explanations of the same instance by their names, to be compared with this one.
+        labels: Text of each of the ``N`` nodes, such as an element or a role.
+        smiles: The molecule that the graph is: atoms are nodes, in order. Drawn by rdkit; without it, as a graph.
+        words: The ``N`` words of the sentence that the graph is, in order.
+        classes: Names of the classes.
+        types: The type of each of the ``N`` nodes, drawn as a shape.
+        note: A remark of the user's, shown above the picture.
+    """
+
+    name: str
+    explanation: Any  # a SubgraphExplanation, which shows itself by these drawings and so stands above them
+    truth: Tensor | None = None
+    others: Mapping[str, Tensor] = field(default_factory=dict)
+    labels: Sequence[str] | None = None
+    smiles: str | None = None
+    words: Sequence[str] | None = None
+    classes: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    note: str = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not hasattr(type(self.explanation), "node_probability"):
+            raise ConfigError(
+                f"'explanation' of '{self.name}' must be a SubgraphExplanation "
+                f"(got {type(self.explanation).__name__}). GFlowExplainer makes them."
+            )
+        if "edge_index" not in self.explanation:
+            raise ConfigError(f"The explanation of '{self.name}' does not know its graph. Set its 'edge_index'.")
+        edges = self.explanation.edge_index.size(1)
+        scores = {"truth": self.truth} | {f"others[{name!r}]": score for name, score in self.others.items()}
+        for name, value in scores.items():
+            if value is not None and tuple(value.shape) != (edges,):
+                raise ConfigError(
+                    f"'{name}' of '{self.name}' has shape {list(value.shape)}. Pass one value for each of the {edges} "
+                    "columns of 'edge_index'."
+                )
+        for name, other in self.beside.items():
+            if "edge_index" not in other or not torch.equal(other.edge_index.cpu(), self.explanation.edge_index.cpu()):
+                raise ConfigError(f"'beside[{name!r}]' of '{self.name}' explains another graph. Compare the same one.")
+        nodes = self.num_nodes
+        for name, texts in (("labels", self.labels), ("words", self.words), ("types", self.types)):
+            if texts is not None and len(texts) != nodes:
+                raise ConfigError(
+                    f"'{name}' of '{self.name}' has {len(texts)} entries for {nodes} nodes. Pass one each."
+                )
+
+    @property
+    def num_nodes(self) -> int:
+        """``N``."""
+        return len(self.explanation.node_probability())

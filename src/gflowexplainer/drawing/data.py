@@ -1,0 +1,118 @@
+"""What a page draws of a case, as plain values for its script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.scene import Scene
+from gflowexplainer.errors import ModelError
+
+MOST_SUBGRAPHS = 25
+"""Ranked subgraphs that are listed of one case."""
+
+
+def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) -> dict[str, Any]:
+    """Returns what the page draws of a case, as plain values; positions are in pixels, y downwards."""
+    explanation, level = case.explanation, scene.levels
+    listed = explanation.top(most_subgraphs)
+    slot = {int(node): i for i, node in enumerate(scene.nodes)}
+    kinds = sorted(set(scene.types or []))
+    counts = [int((level <= number).sum()) for number in range(3)]
+    features = scene.features
+    return {
+        "name": case.name,
+        "note": case.note,
+        "notes": scene.notes,
+        "warnings": [],
+        "kind": scene.kind,
+        "ids": scene.nodes.tolist(),
+        "x": rounded(scene.place[:, 0], 1),
+        "y": rounded(-scene.place[:, 1], 1),
+        "p": rounded(scene.values),
+        "level": level.tolist(),
+        "counts": counts,
+        "start": 1 if counts[1] > counts[0] or counts[2] == counts[0] else 2,
+        "more": [_undrawn(scene, number) for number in (1, 2)],
+        "degree": None if scene.degree is None else scene.degree.tolist(),
+        "labels": scene.labels,
+        "names": scene.names,
+        "types": kinds or None,
+        "kinds": None if scene.types is None else [kinds.index(name) for name in scene.types],
+        "features": None if features is None else [t if at < 2 else "" for t, at in zip(features, level, strict=True)],
+        "ends": scene.ends.tolist(),
+        "q": rounded(scene.edge_values),
+        "order": None if scene.order is None else rounded(scene.order, 1),
+        "truth": None if scene.truth is None else np.flatnonzero(scene.truth).tolist(),
+        "found": scene.found,
+        "ring": scene.ringed,
+        "others": [
+            {"name": name, "q": rounded(score), "p": rounded(scene.node_scores(name)), "slots": _slots(scene, name)}
+            | (_beside(case, name, scene, slot) if name in case.beside else {})
+            for name, score in scene.others.items()
+        ],
+        "subgraphs": [_subgraph(subgraph, scene, slot) for subgraph in listed],
+        "more_subgraphs": len(explanation.subgraphs) - len(listed),
+        "whole": None if explanation.whole_prediction is None else rounded(np.array(explanation.whole_prediction), 4),
+        "held": explanation.explained_class,
+        "classes": None if case.classes is None else [str(name) for name in case.classes],
+        "facts": [
+            f"{len(explanation.subgraphs)} different subgraphs in {explanation.num_samples} samples, weighted by "
+            f"{explanation.weighting}; effective sample size {explanation.effective_sample_size:.1f}.",
+            _certificate(explanation),
+        ],
+    }
+
+
+def _certificate(explanation: Any) -> str:
+    known = explanation.known_certificate
+    return f"Certificate: {known}" if known.asked else "No certificate was asked for."
+
+
+def _slots(scene: Scene, name: str) -> list[int]:
+    return scene.focus[name].tolist() if name in scene.focus else []
+
+
+def _beside(case: Case, name: str, scene: Scene, slot: Mapping[int, int]) -> dict[str, Any]:
+    """Returns what another explanation of the same instance says, and how many nodes both share."""
+    mine, theirs = case.explanation.subgraphs[0], case.beside[name].subgraphs[0]
+    both = len({*mine.nodes} & {*theirs.nodes})
+    return {"first": _subgraph(theirs, scene, slot), "shared": [both, len({*mine.nodes} | {*theirs.nodes})]}
+
+
+def _undrawn(scene: Scene, level: int) -> list[tuple[int, int]]:
+    """Lists the nodes of the explanation that have neighbours which are not drawn at a level, and how many."""
+    count = scene.undrawn(level)
+    return [(int(slot), int(count[slot])) for slot in np.flatnonzero((scene.levels == 0) & (count > 0))]
+
+
+def _subgraph(subgraph: Any, scene: Scene, slot: Mapping[int, int]) -> dict[str, Any]:
+    # Words are read in their own order, nodes in that of their weight.
+    nodes = sorted(subgraph.nodes) if scene.kind == "sentence" else list(subgraph.nodes)
+    names = [scene.names[slot[node]] if node in slot else str(node) for node in nodes]
+    try:
+        only, without = (rounded(np.array(p), 4) for p in (subgraph.prediction_only, subgraph.prediction_without))
+    except ModelError:  # the model has changed since; a drawing is still one
+        only, without = None, None
+    return {
+        "text": (" " if scene.kind == "sentence" else ", ").join(names),
+        "slots": [slot[node] for node in subgraph.nodes if node in slot],
+        "p": finite(subgraph.probability),
+        "r": finite(subgraph.reward),
+        "only": only,
+        "without": without,
+    }
+
+
+def rounded(values: np.ndarray, digits: int = 3) -> list[float | None]:
+    """Shortens numbers ``[k]``."""
+    return [finite(value, digits) for value in np.asarray(values, dtype=float).tolist()]
+
+
+def finite(value: float, digits: int = 4) -> float | None:
+    """Shortens a number; JSON knows neither NaN nor infinity."""
+    return round(value, digits) if math.isfinite(value) else None

@@ -1,0 +1,367 @@
+"""The scene of a case: which nodes and edges are drawn, where, with which values. Every painter draws the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.layout import layout_around
+from gflowexplainer.drawing.molecules import read_molecule
+
+MOST_NODES, BUDGET, FEWEST_NODES = 300, 12_000, 60
+"""Nodes drawn of one case, of all cases together, and of one case however many there are."""
+NEAR_ONE, NEAR_ALL, SMALL_GRAPH = 7, 28, 60
+"""Direct neighbours shown of one node of the explanation and of all of them, and nodes of a graph shown as a whole."""
+GAPS = (88.0, 34.0, 20.0)
+"""How far apart nodes of the explanation, their neighbours and the rest lie at least, in pixels of a page."""
+ATOM = 46.0
+"""Pixels of a bond."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """``n`` nodes and ``e`` undirected edges, ready to be drawn.
+
+    Attributes:
+        kind: ``"graph"``, ``"molecule"`` or ``"sentence"``.
+        nodes: Ids in the user's graph, shape ``[n]``.
+        place: Where they lie, y upwards, shape ``[n, 2]``.
+        values: Probability of each node, shape ``[n]``.
+        ends: Positions of both ends of each edge in ``nodes``, shape ``[e, 2]``; the most probable edge last.
+        edge_values: Probability of each edge, shape ``[e]``.
+        order: Bond order of each edge, shape ``[e]``; 0 where the molecule has no such bond. ``None`` if no molecule.
+        truth: Whether each edge is in the ground truth, shape ``[e]``; ``None`` if it is not known.
+        others: Scores of other explainers, each ``[e]``, scaled to [0, 1].
+        found: Ground-truth edges among as many most probable edges, and the number of them, over the whole graph.
+        labels: What is written on each node, if not its id.
+        names: What each node is called in a list.
+        ringed: Position of the explained node.
+        focus: Positions of the nodes that another explainer chooses, by its name.
+        level: When each node is shown, shape ``[n]``: 0 as the explanation, 1 beside it, 2 with the surroundings. All
+            are part of the explanation if not given.
+        degree: Neighbours of each node in the whole graph, shape ``[n]``; as drawn if not given.
+        types: Name of each node's type, if there are types.
+        features: Features of each node in words, if it has any.
+        notes: What the reader must know about the drawing.
+    """
+
+    kind: str
+    nodes: np.ndarray
+    place: np.ndarray
+    values: np.ndarray
+    ends: np.ndarray
+    edge_values: np.ndarray
+    order: np.ndarray | None
+    truth: np.ndarray | None
+    others: dict[str, np.ndarray]
+    found: tuple[int, int] | None
+    labels: list[str] | None
+    names: list[str]
+    ringed: int | None
+    focus: dict[str, np.ndarray] = field(default_factory=dict)
+    level: np.ndarray | None = None
+    degree: np.ndarray | None = None
+    types: list[str] | None = None
+    features: list[str] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, case: Case, limit: int = MOST_NODES) -> Scene:
+        """Gathers what is drawn of a case: at most ``limit`` nodes, the most probable and then the nearest."""
+        explanation = case.explanation
+        notes: list[str] = []
+        molecule = None
+        if case.smiles is not None:
+            read = read_molecule(case.smiles, case.num_nodes)
+            if isinstance(read, str):
+                notes.append(f"Drawn as a graph: {read}")
+            else:
+                molecule = read
+        kind = "sentence" if case.words is not None else "graph" if molecule is None else "molecule"
+        graph = _adjacency(explanation)
+        nodes, reach = _chosen(case, graph, limit)
+        if kind == "sentence":
+            nodes = np.sort(nodes)
+        if len(nodes) < case.num_nodes:
+            notes.append(_left_out(explanation, len(nodes), case.num_nodes, limit, reach))
+        values = explanation.node_probability()
+        slot = np.full(values.size, -1)
+        slot[nodes] = np.arange(nodes.size)
+        pairs = explanation.edge_probability(nodes.tolist())
+        ends = np.array(list(pairs), dtype=int).reshape(-1, 2)
+        probability = np.array(list(pairs.values()), dtype=float)
+        rank = np.argsort(probability, kind="stable")
+        ends, probability = ends[rank], probability[rank]
+        scores, odd = _scores(case)
+        notes += [*odd, *explanation.warnings, *filter(None, [explanation.verdict])]
+        drawn = {name: _at_pairs(explanation, score, ends) for name, score in scores.items()}
+        marks = None if case.truth is None else case.truth.cpu().numpy().astype(bool).astype(float)
+        truth = None if marks is None else _at_pairs(explanation, marks, ends) > 0
+        text = case.words if case.words is not None else case.labels
+        labels = None if text is None else [str(text[node]) for node in nodes]
+        names = [str(node) if text is None else _name(str(text[node]), int(node)) for node in nodes]
+        node = explanation.explained_node
+        ringed = None if node is None or slot[node] < 0 else int(slot[node])
+        first = slot[list(explanation.subgraphs[0].nodes)]
+        focus = {name: _best_ends(score, slot[ends], first[first >= 0]) for name, score in drawn.items()}
+        focus |= {name: slot[list(other.subgraphs[0].nodes)] for name, other in case.beside.items()}
+        focus = {name: found[found >= 0] for name, found in focus.items()}
+        level = _levels(explanation, slot, slot[ends], values[nodes], whole=kind != "graph", truth=truth)
+        for found in focus.values():
+            level[found] = np.minimum(level[found], 1)
+        order = None
+        if molecule is not None:
+            place, order = ATOM * molecule.place[nodes] / 1.5, molecule.orders(ends)
+            labels = [molecule.symbols[node] for node in nodes]
+            names = [f"{molecule.elements[node]}{node}" for node in nodes]
+            if (order == 0).any():
+                notes.append("Dotted lines are edges of the graph that are no bonds of the molecule.")
+        elif kind == "sentence":
+            names = labels or names
+            place = np.stack([np.arange(nodes.size), np.zeros(nodes.size)], axis=1).astype(float)
+        else:
+            middle = int(np.flatnonzero(level == 0)[0]) if ringed is None else ringed
+            place = layout_around(level, slot[ends], GAPS, middle)
+        return cls(
+            kind=kind,
+            nodes=nodes,
+            place=place,
+            values=values[nodes],
+            ends=slot[ends],
+            edge_values=probability,
+            order=order,
+            truth=truth,
+            others=drawn,
+            found=_found(case),
+            labels=labels,
+            names=names,
+            ringed=ringed,
+            focus=focus,
+            level=level,
+            degree=np.diff(graph.indptr)[nodes],
+            types=None if case.types is None else [str(case.types[node]) for node in nodes],
+            features=_features(explanation, nodes),
+            notes=notes,
+        )
+
+    @property
+    def levels(self) -> np.ndarray:
+        """When each node is shown, shape ``[n]``."""
+        return np.zeros(self.nodes.size, dtype=int) if self.level is None else self.level
+
+    def undrawn(self, level: int) -> np.ndarray:
+        """Counts the neighbours of each node that are not drawn up to a level, shape ``[n]``."""
+        both = (self.levels[self.ends] <= level).all(axis=1)
+        drawn = np.bincount(self.ends[both].ravel(), minlength=self.nodes.size)
+        return np.zeros(self.nodes.size, dtype=int) if self.degree is None else self.degree - drawn
+
+    def up_to(self, level: int) -> Scene:
+        """Returns the scene without the nodes that are only shown at higher levels."""
+        kept = self.levels <= level
+        if kept.all():
+            return self
+        slot, joined = np.cumsum(kept) - 1, kept[self.ends].all(axis=1)
+
+        def pick(texts: list[str] | None) -> list[str] | None:
+            return None if texts is None else [text for text, stays in zip(texts, kept, strict=True) if stays]
+
+        return Scene(
+            kind=self.kind,
+            nodes=self.nodes[kept],
+            place=self.place[kept],
+            values=self.values[kept],
+            ends=slot[self.ends[joined]],
+            edge_values=self.edge_values[joined],
+            order=None if self.order is None else self.order[joined],
+            truth=None if self.truth is None else self.truth[joined],
+            others={name: score[joined] for name, score in self.others.items()},
+            found=self.found,
+            labels=pick(self.labels),
+            names=pick(self.names) or [],
+            ringed=None if self.ringed is None else int(slot[self.ringed]),
+            focus={name: slot[found[kept[found]]] for name, found in self.focus.items()},
+            level=self.levels[kept],
+            degree=None if self.degree is None else self.degree[kept],
+            types=pick(self.types),
+            features=pick(self.features),
+            notes=self.notes,
+        )
+
+    @property
+    def truth_nodes(self) -> np.ndarray:
+        """Whether each node is an end of a ground-truth edge, shape ``[n]``."""
+        inside = np.zeros(self.nodes.size, dtype=bool)
+        if self.truth is not None:
+            inside[self.ends[self.truth]] = True
+        return inside
+
+    def node_scores(self, name: str) -> np.ndarray:
+        """Returns the largest score of each node's edges by another explainer, shape ``[n]``."""
+        scores = np.zeros(self.nodes.size)
+        np.maximum.at(scores, self.ends, self.others[name][:, None])
+        return scores
+
+
+def _name(text: str, node: int) -> str:
+    """Names a node by its text and, where that says something else, its id."""
+    return text if text == str(node) else f"{text} ({node})"
+
+
+def node_limit(num_cases: int) -> int:
+    """Returns how many nodes of each case are drawn, so that a report of many cases can still be mailed."""
+    return int(np.clip(BUDGET // max(num_cases, 1), FEWEST_NODES, MOST_NODES))
+
+
+def _adjacency(explanation: Any) -> csr_array:
+    """Returns the graph without directions and loops, shape ``[N, N]``."""
+    source, target = explanation.edge_index.cpu().numpy()
+    number = len(explanation.node_probability())
+    kept = source != target
+    ends = np.concatenate([source[kept], target[kept]]), np.concatenate([target[kept], source[kept]])
+    return coo_array((np.ones(ends[0].size), ends), shape=(number, number)).tocsr()
+
+
+def _chosen(case: Case, graph: csr_array, limit: int) -> tuple[np.ndarray, int]:
+    """Picks nodes, shape ``[n]``: the most probable, then the nearest; also tells how far away from the explained one.
+
+    The first subgraph of each compared explanation is always among them. At node level nothing is taken that lies
+    farther away than the explanation reaches, two steps at least: sampled subgraphs stay within the computation graph,
+    so the rest is of no account.
+    """
+    explanation = case.explanation
+    values = explanation.node_probability()
+    start = explanation.explained_node
+    compared = [explanation, *case.beside.values()]
+    first = np.unique(np.concatenate([np.array(other.subgraphs[0].nodes) for other in compared]))
+    seeds = np.flatnonzero(values > 0) if start is None else np.array([start])
+    if seeds.size == 0:
+        seeds = first
+    hops = dijkstra(graph, directed=False, indices=seeds, unweighted=True, min_only=True)
+    inside, reach = values > 0, 0
+    if start is not None:
+        reach = max(int(hops[inside & np.isfinite(hops)].max(initial=0)), 2)
+        inside |= hops <= reach
+    else:
+        inside[:] = True
+    inside[first] = True
+    last = np.ones(values.size)
+    last[first] = 0
+    if start is not None:
+        last[start] = -1
+    order = np.lexsort((hops, -values, last))
+    return order[inside[order]][:limit], reach
+
+
+def _levels(
+    explanation: Any, slot: np.ndarray, ends: np.ndarray, values: np.ndarray, *, whole: bool, truth: np.ndarray | None
+) -> np.ndarray:
+    """Says when each node is shown: the first subgraph, its direct neighbours, then the rest, shape ``[n]``.
+
+    Of a hub only the most probable neighbours come with it. Small graphs that are explained as a whole, molecules and
+    sentences are shown as a whole, and the ground truth always.
+    """
+    level = np.full(values.size, 2)
+    core = slot[list(explanation.subgraphs[0].nodes)]
+    core = core[core >= 0]
+    if explanation.explained_node is not None and slot[explanation.explained_node] >= 0:
+        core = np.append(core, slot[explanation.explained_node])
+    if whole or (explanation.explained_node is None and values.size <= SMALL_GRAPH):
+        level[:] = 1
+    if truth is not None:
+        level[ends[truth]] = 1
+    level[core] = 0
+    rank = np.argsort(-values, kind="stable")
+    place = np.empty_like(rank)
+    place[rank] = np.arange(rank.size)
+    near: list[int] = []
+    for node in np.unique(core):
+        joined = np.concatenate([ends[ends[:, 0] == node, 1], ends[ends[:, 1] == node, 0]])
+        outside = np.unique(joined[level[joined] == 2])
+        near += outside[np.argsort(place[outside])][:NEAR_ONE].tolist()
+    level[sorted(set(near), key=lambda node: place[node])[:NEAR_ALL]] = 1
+    return level
+
+
+def _best_ends(score: np.ndarray, ends: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Returns the ends of an explainer's best edges, as many as lie inside the first subgraph, positions ``[k]``."""
+    inside = np.isin(ends, first).all(axis=1)
+    order = np.argsort(-score, kind="stable")[: max(int(inside.sum()), 1)]
+    return np.unique(ends[order[score[order] > 0]])
+
+
+def _features(explanation: Any, nodes: np.ndarray) -> list[str] | None:
+    """Writes the features of each node in a few words; ``None`` if there are none to read."""
+    x = explanation.x if "x" in explanation else None
+    if x is None or x.dim() != 2 or x.size(1) == 0:
+        return None
+    rows = x[nodes.tolist()].detach().double().cpu().numpy()
+    if rows.shape[1] <= 6:
+        return [", ".join(f"{value:.3g}" for value in row) for row in rows]
+    texts = []
+    for row in rows:
+        present = np.flatnonzero(row)
+        shown = ", ".join(str(column) if row[column] == 1 else f"{column}: {row[column]:.3g}" for column in present[:6])
+        more = ", …" if present.size > 6 else ""
+        texts.append(f"{present.size} of {row.size} are not zero" + (f" ({shown}{more})" if present.size else ""))
+    return texts
+
+
+def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int) -> str:
+    near = "the most probable, then the nearest to them"
+    if explanation.explained_node is not None:
+        near = f"those within {reach} steps of node {explanation.explained_node}"
+        if shown >= limit:
+            near = f"the most probable, then the nearest to node {explanation.explained_node}"
+    return f"Drawn are {shown} of the graph's {total} nodes: {near}."
+
+
+def _scores(case: Case) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Brings other explainers' scores to [0, 1], each ``[E]``, and says what was odd with them."""
+    scores, notes = {}, []
+    for name, given in [*case.others.items(), *((name, other.edge_mask) for name, other in case.beside.items())]:
+        score = given.detach().double().cpu().numpy()
+        sound = np.isfinite(score)
+        if not sound.all():
+            notes.append(f"{int((~sound).sum())} scores of {name} are not finite and shown as its lowest.")
+        low = min(score[sound].min(initial=0.0), 0.0)
+        spread = score[sound].max(initial=low) - low
+        scores[str(name)] = np.where(sound, score - low, 0.0) / (spread if spread > 0 else 1.0)
+    return scores, notes
+
+
+def _at_pairs(explanation: Any, score: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Reads the larger score of both directions at undirected ``pairs`` ``[e, 2]`` of node ids, shape ``[e]``."""
+    ends = np.sort(explanation.edge_index.cpu().numpy(), axis=0)
+    size = max(int(ends.max(initial=0)), int(pairs.max(initial=0))) + 1
+    wanted = pairs[:, 0] * size + pairs[:, 1]
+    rank = np.argsort(wanted)
+    entry = ends[0] * size + ends[1]
+    kept = np.flatnonzero(np.isin(entry, wanted))
+    values = np.zeros(len(pairs))
+    np.maximum.at(values, rank[np.searchsorted(wanted[rank], entry[kept])], score[kept])
+    return values
+
+
+def _found(case: Case) -> tuple[int, int] | None:
+    """Counts the ground-truth edges among the equally many most probable edges; ties count as a fair draw, rounded."""
+    if case.truth is None:
+        return None
+    truth = case.truth.cpu().numpy().astype(bool)
+    source, target = case.explanation.edge_index.cpu().numpy()
+    truth = truth & (source != target)
+    count = len(np.unique(np.sort(np.stack([source, target])[:, truth], axis=0), axis=1).T)
+    pairs = case.explanation.edge_probability(np.flatnonzero(case.explanation.node_probability() > 0).tolist())
+    inside = {(min(u, v), max(u, v)) for u, v in np.stack([source, target])[:, truth].T.tolist()}
+    ranked = sorted(((p, pair in inside) for pair, p in pairs.items() if p > 0), key=lambda entry: -entry[0])
+    if len(ranked) <= count:
+        return sum(hit for _, hit in ranked), count
+    bar = ranked[count - 1][0] if count else 1.0
+    sure = [hit for p, hit in ranked if p > bar]
+    tied = [hit for p, hit in ranked if p == bar]
+    share = (count - len(sure)) / max(len(tied), 1)
+    return sum(sure) + round(sum(tied) * share), count

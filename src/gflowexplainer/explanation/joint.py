@@ -1,0 +1,68 @@
+"""Several predictions explained by one call of PyG's ``Explainer``: one pair of masks, and what is behind it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch_geometric.explain import Explanation
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.explanation.explanation_list import ExplanationList
+
+
+class JointExplanation(Explanation):
+    """A PyG explanation of several nodes, or graphs of a batch.
+
+    ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` hold the largest probability over the explained instances. What
+    each of them says by itself is in :attr:`explanations`.
+    """
+
+    @classmethod
+    def of(cls, explanations: ExplanationList) -> JointExplanation:
+        """Makes one of explanations in the same graph, or in graphs of the same batch."""
+        first = explanations[0]
+        node, edge = first.node_mask, first.edge_mask
+        for other in explanations[1:]:
+            node, edge = torch.maximum(node, other.node_mask), torch.maximum(edge, other.edge_mask)
+        joint = cls(x=first.x, edge_index=first.edge_index, node_mask=node, edge_mask=edge)
+        joint._explanations = explanations
+        return joint
+
+    @property
+    def explanations(self) -> ExplanationList:
+        """The explanation of each, in the order of ``index``."""
+        found = self._store.__dict__.get("_explanations")
+        if found is None:
+            raise ConfigError("This explanation is empty. Joint explanations are made by GFlowExplainer.")
+        return found
+
+    def best(self) -> JointExplanation:
+        """Returns the first subgraphs of all of them as hard masks."""
+        hard = copy.copy(self)
+        masks = [explanation.best() for explanation in self.explanations]
+        hard.node_mask = torch.stack([mask.node_mask for mask in masks]).amax(dim=0)
+        hard.edge_mask = torch.stack([mask.edge_mask for mask in masks]).amax(dim=0)
+        hard._thresholded = True
+        return hard
+
+    def threshold(self, *args: Any, **kwargs: Any) -> JointExplanation:
+        """Thresholds the masks, as PyG does."""
+        cut = super().threshold(*args, **kwargs)
+        if cut is not self:
+            cut._thresholded = True
+        return cut
+
+    def get_explanation_subgraph(self) -> Explanation:
+        """Cuts out the first subgraphs; after :meth:`threshold`, what that has left, as PyG does."""
+        chosen = self if "_thresholded" in self._store.__dict__ else self.best()
+        return super(JointExplanation, chosen).get_explanation_subgraph()
+
+    def __repr__(self) -> str:
+        found = self._store.__dict__.get("_explanations")
+        return super().__repr__() if found is None else f"{type(self).__name__}: {found!r}"
+
+    def _repr_html_(self) -> str:
+        """Shows all of them in a notebook."""
+        return self.explanations._repr_html_()

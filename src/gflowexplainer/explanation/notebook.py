@@ -1,0 +1,79 @@
+"""What a notebook and a terminal show of an explanation: a drawing in a frame of its own, and plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.embedding import frame
+from gflowexplainer.explanation.ranked_subgraphs import shown
+from gflowexplainer.storage.files import write_text
+
+_MOST_NODES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A drawing to be looked at: as the last line of a notebook's cell, or saved as a page.
+
+    Attributes:
+        cases: What is drawn.
+        text: The same in words, for a terminal.
+    """
+
+    cases: Sequence[Case]
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return frame(self.cases, self.text)
+
+    def save(self, path: str | Path) -> None:
+        """Writes a page that holds nothing but the drawing."""
+        title = escape(self.cases[0].name)
+        head = f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
+        write_text(Path(path), f"{head}<body>{self._repr_html_()}</body></html>\n")
+
+
+def in_words(explanation: Any) -> str:
+    """Says in a few lines what is predicted, which subgraph comes first, and how sure that is.
+
+    Nothing is computed for it: what the model predicts with and without a subgraph is asked for at the subgraph.
+    """
+    best, whole = explanation.subgraphs[0], explanation.whole_prediction
+    rows = [
+        ("prediction", "" if whole is None else shown(whole)),
+        ("subgraph", f"{_nodes(best.nodes)}; probability {best.probability:.3f}, reward {best.reward:.3f}"),
+        ("others", f"{len(explanation.subgraphs) - 1} further subgraphs in .subgraphs"),
+        ("samples", f"{explanation.num_samples}, worth {explanation.effective_sample_size:.1f} of the target"),
+        ("certificate", _certificate(explanation)),
+        ("parts", "asked for by .parts; whether they hold by .holds"),
+        *(("note", warning) for warning in explanation.warnings),
+    ]
+    lines = [f"  {name:<12} {text}" for name, text in rows if text]
+    return "\n".join([f"{type(explanation).__name__} of {explanation.name}", *lines])
+
+
+def one_line(explanation: Any) -> str:
+    """Says in one line what is predicted and which subgraph comes first."""
+    best, whole = explanation.subgraphs[0], explanation.whole_prediction
+    predicted = "" if whole is None else f"{shown(whole)}: "
+    return f"{explanation.name}, {predicted}{_nodes(best.nodes)} ({best.probability:.2f})"
+
+
+def _certificate(explanation: Any) -> str:
+    known = explanation.known_certificate
+    if known.distance is not None:
+        return f"distance {known.distance:.3f} to the target"
+    return "asked for by .certificate"
+
+
+def _nodes(nodes: Sequence[int]) -> str:
+    listed = ", ".join(map(str, nodes[:_MOST_NODES]))
+    return f"{len(nodes)} node{'' if len(nodes) == 1 else 's'} {listed}{', ...' if len(nodes) > _MOST_NODES else ''}"

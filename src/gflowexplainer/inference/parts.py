@@ -1,0 +1,276 @@
+"""Finds the parts of explanations: the first subgraph where it holds the prediction, else the fewest nodes that do.
+
+Candidates are the best subgraph that the flow sampled, and nodes that join one at a time (those of a node's explanation
+connected to it): the most probable first, or those first without which the model loses most. Each is measured on the
+model with everything else removed. Where the best subgraph
+alone preserves the prediction, it is the one part. Where it does not, the smallest set of probable nodes that does is
+taken apart into its connected parts, and those that are not needed are dropped.
+
+Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.choices import Removal
+from gflowexplainer.explanation.parts import Part, Parts
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.model.target import Target
+from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.segments import ranges
+from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.occlusion import losses
+
+HELD = 0.9
+"""Share of the prediction that has to be preserved."""
+MARGIN = 0.1
+"""How much better than random parts is better."""
+_LARGEST = 40
+_NEARLY = 0.02
+_RANDOM = 40
+_SURPASSED = 0.95
+
+NodeSet = frozenset[int]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What the model predicts with only some node sets, ``[Q, C]``, and how much of the target is left, ``[Q]``."""
+
+    prediction: Tensor
+    preserved: Tensor
+    same_class: Tensor
+
+    @property
+    def held(self) -> Tensor:
+        """Which of them preserve the prediction, shape ``[Q]``."""
+        return self.same_class & (self.preserved >= HELD)
+
+
+@torch.no_grad()
+def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed: int) -> list[Parts]:
+    """Finds the parts of every instance, all of them at once; nodes are places in the instance's graph.
+
+    Args:
+        reward: Asks the model about subgraphs of the instances.
+        first: The best subgraph of each of the ``I`` instances, in order.
+        node_probability: Probability of every node, shape ``[n]``.
+        seed: Names the random subgraphs.
+    """
+    instances = reward.instances
+    neighbors = _Neighbors(instances)
+    firsts = [frozenset(m for m in row if m >= 0) for row in first.members.tolist()]
+    chosen = _smallest(reward, firsts, neighbors, node_probability)
+    split = [neighbors.components(i, nodes) for i, nodes in enumerate(chosen)]
+    split = _needed(reward, split)
+    shown = [frozenset().union(*parts) for parts in split]
+    together = _measure(reward, list(enumerate(shown)))
+    without = _predict(reward, list(enumerate(shown)), without=True)
+    owners = [i for i, parts in enumerate(split) for _ in parts]
+    single = list(zip(owners, (part for parts in split for part in parts), strict=True))
+    alone, gone = _predict(reward, single), _predict(reward, single, without=True)
+    bound = _random_bound(reward, neighbors, split, shown, seed)
+    found: list[list[tuple[float, Part]]] = [[] for _ in split]
+    fall = _preserved(reward.target, gone, torch.tensor(owners, device=gone.device)).preserved.tolist()
+    for number, (i, nodes) in enumerate(single):
+        ids = tuple(sorted(node - int(instances.ptr[i]) for node in nodes))
+        part = Part(ids, tuple(alone[number].tolist()), tuple(gone[number].tolist()))
+        found[i].append((fall[number], part))
+    results = []
+    for i, parts in enumerate(found):
+        preserved, random = float(together.preserved[i]), bound[i]
+        needed = HELD if random is None else random + MARGIN
+        better = bool(together.same_class[i]) and preserved >= needed
+        results.append(
+            Parts(
+                tuple(part for _, part in sorted(parts, key=lambda entry: (entry[0], entry[1].nodes))),
+                tuple(together.prediction[i].tolist()),
+                tuple(without[i].tolist()),
+                preserved,
+                random,
+                better,
+            )
+        )
+    return results
+
+
+class _Neighbors:
+    """Neighbours of single nodes, looked up as they are needed."""
+
+    def __init__(self, instances: Instances) -> None:
+        self.instances = instances
+        self._ptr = instances.neighbor_ptr.tolist()
+        self._neighbor = instances.neighbor.tolist()
+
+    def of(self, node: int) -> list[int]:
+        """Returns the neighbours of a node."""
+        return self._neighbor[self._ptr[node] : self._ptr[node + 1]]
+
+    def components(self, instance: int, nodes: NodeSet) -> list[NodeSet]:
+        """Takes nodes apart into connected sets; those of a node's explanation stay together."""
+        if int(self.instances.center[instance]) >= 0:
+            return [nodes]
+        left, found = set(nodes), []
+        while left:
+            reached, border = set(), [min(left)]
+            while border:
+                node = border.pop()
+                if node in left:
+                    left.remove(node)
+                    reached.add(node)
+                    border += self.of(node)
+            found.append(frozenset(reached))
+        return found
+
+
+def _growing(instances: Instances, neighbors: _Neighbors, i: int, worth: Tensor) -> list[NodeSet]:
+    """Lists the nodes of an instance that are worth most, one more at a time; a node's are joined to it."""
+    begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+    value = worth[begin:end].tolist()
+    center = int(instances.center[i])
+    order: list[int] = []
+    if center < 0:
+        able = (node for node in range(begin, end) if value[node - begin] > 0)
+        order = sorted(able, key=lambda n: -value[n - begin])[:_LARGEST]
+    else:
+        border, order = set(neighbors.of(center)), [center]
+        while border and len(order) < _LARGEST:
+            node = max(border, key=lambda n: (value[n - begin], -n))
+            order.append(node)
+            border = (border | set(neighbors.of(node))) - set(order)
+    return [frozenset(order[:size]) for size in range(2, len(order) + 1)]
+
+
+def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, probability: Tensor) -> list[NodeSet]:
+    """Picks the first subgraph where it holds, else the smallest set that does, else what preserves most."""
+    instances = reward.instances
+    alone = _measure(reward, list(enumerate(firsts)))
+    asked = [i for i, held in enumerate(alone.held.tolist()) if not held]
+    if not asked:
+        return list(firsts)
+    lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
+    some = torch.tensor(asked, device=instances.device)
+    _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
+    lost[nodes] = losses(reward.predictor, instances.select(some), reward.target.select(some))[:, 0].double()
+    lost = lost.abs() if reward.target.label is None else lost
+    growing = {
+        i: sorted(
+            {*_growing(instances, neighbors, i, probability), *_growing(instances, neighbors, i, lost)},
+            key=lambda found: (len(found), sorted(found)),
+        )
+        for i in asked
+    }
+    questions = [(i, found) for i in asked for found in growing[i]]
+    measured = _measure(reward, questions)
+    held, preserved = measured.held.tolist(), measured.preserved.tolist()
+    same = measured.same_class.tolist()
+    chosen, begin = list(firsts), 0
+    for i in asked:
+        here = range(begin, begin + len(growing[i]))
+        begin += len(growing[i])
+        holding = [place for place in here if held[place]]
+        if holding:
+            chosen[i] = questions[holding[0]][1]
+            continue
+        able = [place for place in here if same[place]]
+        most = max((preserved[place] for place in able), default=-1.0)
+        if most > float(alone.preserved[i]) + MARGIN or (most >= 0 and not bool(alone.same_class[i])):
+            chosen[i] = questions[next(place for place in able if preserved[place] >= most - _NEARLY)][1]
+    return chosen
+
+
+def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
+    """Drops parts without which the others preserve the prediction as well, the smallest first."""
+    several = [i for i, parts in enumerate(split) if len(parts) > 1]
+    questions = [(i, frozenset().union(*split[i]) - part) for i in several for part in split[i]]
+    if not questions:
+        return split
+    measured = _measure(reward, [*questions, *((i, frozenset().union(*split[i])) for i in several)])
+    preserved, same = measured.preserved.tolist(), measured.same_class.tolist()
+    all_of = dict(zip(several, preserved[len(questions) :], strict=True))
+    kept, place = list(split), 0
+    for i in several:
+        spare = []
+        for part in split[i]:
+            if same[place] and preserved[place] >= min(HELD, all_of[i] - _NEARLY):
+                spare.append(part)
+            place += 1
+        if spare and len(spare) < len(split[i]):
+            # Each of them can go; that all can go together is measured, or else only the smallest goes.
+            rest = [part for part in split[i] if part not in spare]
+            answer = _measure(reward, [(i, frozenset().union(*rest))])
+            fine = bool(answer.same_class[0]) and float(answer.preserved[0]) >= min(HELD, all_of[i] - _NEARLY)
+            kept[i] = rest if fine else [part for part in split[i] if part != min(spare, key=len)]
+        elif spare:
+            kept[i] = [max(split[i], key=len)]
+    return kept
+
+
+def _random_bound(
+    reward: Reward, neighbors: _Neighbors, split: Sequence[Sequence[NodeSet]], shown: Sequence[NodeSet], seed: int
+) -> list[float | None]:
+    """Returns what 19 of 20 random subgraphs of the sizes of the parts, without any of their nodes, do not surpass."""
+    instances = reward.instances
+    questions: list[tuple[int, NodeSet]] = []
+    for i, parts in enumerate(split):
+        center = int(instances.center[i])
+        nodes = range(int(instances.ptr[i]), int(instances.ptr[i + 1]))
+        room = [node for node in nodes if node not in shown[i] or node == center]
+        if len(room) <= (center >= 0):
+            continue
+        inside = set(room)
+        key = int(combine(seed, Stream.random_parts, int(instances.own_key[i])))
+        draws = uniform(key, torch.arange(_RANDOM)[:, None], torch.arange(2 * _LARGEST + 2)).tolist()
+        for line in draws:
+            drawn: set[int] = set()
+            numbers = iter(line * 4)
+            for part in parts:
+                start = center if center >= 0 else room[int(next(numbers) * len(room))]
+                grown, border = {start}, sorted(set(neighbors.of(start)) & inside - {start})
+                while border and len(grown) < len(part):
+                    node = border.pop(int(next(numbers, 0.5) * len(border)))
+                    grown.add(node)
+                    border = sorted((set(border) | set(neighbors.of(node)) & inside) - grown)
+                drawn |= grown
+            questions.append((i, frozenset(drawn)))
+    bound: list[float | None] = [None] * len(split)
+    if questions:
+        value = _measure(reward, questions).preserved
+        owner = torch.tensor([i for i, _ in questions])
+        for i in set(owner.tolist()):
+            bound[i] = float(value[owner.to(value.device) == i].quantile(_SURPASSED))
+    return bound
+
+
+def _measure(reward: Reward, questions: Sequence[tuple[int, NodeSet]]) -> _Measured:
+    """Asks the model about node sets with everything else removed."""
+    prediction = _predict(reward, questions)
+    return _preserved(reward.target, prediction, torch.tensor([i for i, _ in questions], device=prediction.device))
+
+
+def _predict(reward: Reward, questions: Sequence[tuple[int, NodeSet]], *, without: bool = False) -> Tensor:
+    width = max(len(nodes) for _, nodes in questions)
+    device = reward.instances.device
+    members = torch.tensor([[*sorted(nodes), *[-1] * (width - len(nodes))] for _, nodes in questions], device=device)
+    owner = torch.tensor([i for i, _ in questions], device=device)
+    # Whatever the reward measures by, nodes that are gone are gone.
+    return reward.predict(Subgraphs(owner, members), without=without, removal=Removal.induced)
+
+
+def _preserved(target: Target, prediction: Tensor, instance: Tensor) -> _Measured:
+    """Says how much of the target predictions ``[Q, C]`` preserve."""
+    whole = target.prediction[instance].to(prediction)
+    if target.label is None:
+        missing = (prediction - whole).abs().sum(dim=1) / target.scale[instance].to(prediction)
+        return _Measured(prediction, (1 - missing).clamp(min=0).double(), torch.ones_like(missing, dtype=torch.bool))
+    label = target.label[instance, None]
+    left, all_of_it = (values.gather(1, label)[:, 0].double() for values in (prediction, whole))
+    share = (left / all_of_it.clamp(min=1e-12)).clamp(max=1)
+    return _Measured(prediction, share, prediction.argmax(dim=1) == label[:, 0])

@@ -1,0 +1,65 @@
+"""What a user is told about the evidence that a consensus was learned from: whether it describes the model at all."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gflowexplainer.choices import EvidenceType
+from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial
+
+_MEANING = {
+    EvidenceType.shared: "what means the same in every instance",
+    EvidenceType.own: "what the model loses without each node of the instance itself",
+    EvidenceType.both: "what means the same in every instance, and what the model loses without each node",
+}
+
+
+@dataclass(frozen=True)
+class EvidenceReport:
+    """Which evidence was tried, how well each predicts the model on instances it was not fitted to, which was taken.
+
+    Attributes:
+        chosen: What was taken.
+        trials: Everything that was tried.
+    """
+
+    chosen: EvidenceTrial
+    trials: tuple[EvidenceTrial, ...]
+
+    @classmethod
+    def of(cls, consensus: Consensus) -> EvidenceReport:
+        """Reads the report off what was learned."""
+        return cls(consensus.chosen, consensus.trials)
+
+    @property
+    def explained(self) -> float:
+        """Share of what the model says of random subgraphs, within instances, that the chosen evidence predicts."""
+        return self.chosen.explained
+
+    @property
+    def reproducible(self) -> float:
+        """The most of it that can be predicted: what another draw of contexts would show again."""
+        return self.chosen.reproducible
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values that JSON can hold."""
+        rows = [asdict(trial) | {"evidence": trial.evidence.value} for trial in (self.chosen, *self.trials)]
+        return {"chosen": rows[0], "trials": rows[1:]}
+
+    def __str__(self) -> str:
+        chosen = self.chosen
+        lines = [
+            f"Evidence: {_MEANING[chosen.evidence]}.",
+            f"It predicts {100 * max(0.0, chosen.explained):.0f} % of what the model says of random subgraphs; "
+            f"{100 * chosen.reproducible:.0f} % can be reproduced.",
+            "",
+            "evidence  kept  removal   by class  explained  reproducible",
+        ]
+        for trial in self.trials:
+            mark = "  <- taken" if trial == chosen else ""
+            lines.append(
+                f"{trial.evidence.value:<8}  {trial.keep_probability:<4.2f}  {trial.removal:<8}  "
+                f"{'yes' if trial.by_class else 'no':<8}  {trial.explained:9.2f}  {trial.reproducible:12.2f}{mark}"
+            )
+        return "\n".join(lines)

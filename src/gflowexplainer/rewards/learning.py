@@ -1,0 +1,228 @@
+"""Learns a consensus, and finds out by which evidence: what predicts the model best where it was not fitted.
+
+Candidates differ in what nodes are told apart by, in how much of the rest the contexts keep (near the whole graph they
+show what is needed, smaller ones what suffices), in what "without the rest" means, and in whether classes have weights
+of their own. Each is fitted to half of the instances and scored on the other half, both ways: the share of the variance
+within instances that it explains.
+
+An instance's own evidence (what the model loses without each single node) nearly always predicts the model better than
+evidence that is shared by all instances, also where it is accidental: it was measured there. So more is asked of it.
+Near the whole graph it has to explain nearly all that can be reproduced, which is how far two independent halves of the
+contexts agree. Then the model adds up what single nodes do, and their losses are the explanation. Where it does not,
+nodes act together in ways that no single loss shows, and what is common to many instances is believed instead. So it is
+where shared evidence says nearly the same: it is the simpler explanation. Where shared evidence says nothing, the
+instance's own is all there is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.choices import EvidenceType
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.segments import segment_sum
+from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of
+from gflowexplainer.rewards.context import ContextReward
+from gflowexplainer.rewards.evidence import Evidence, basis_of, has_shared, raw_evidence
+from gflowexplainer.rewards.occlusion import losses
+
+KEPT = (0.5, 0.8)
+"""Shares of the nodes that contexts keep, where it is not given."""
+BELIEVED = 0.87
+"""Share of what can be reproduced that own evidence must explain to be believed."""
+ENOUGH = 0.83
+"""Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
+SILENT = 0.1
+"""Shared evidence that explains less than this says nothing about the model."""
+_FOLD = 2
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What a consensus is chosen from.
+
+    Attributes:
+        evidence: ``"auto"`` or the one kind of evidence that is used.
+        keep_probabilities: Shares of the nodes that contexts may keep.
+        removals: Meanings of "without the rest".
+        pooling: A class of so many instances is described half by its own weights and half by those of all classes.
+    """
+
+    evidence: EvidenceType = EvidenceType.auto
+    keep_probabilities: Sequence[float] = KEPT
+    removals: Sequence[str] = ("induced",)
+    pooling: float = 30.0
+
+    def kinds(self, inputs: TaskInputs) -> tuple[EvidenceType, ...]:
+        """Returns the kinds of evidence that instances allow."""
+        if self.evidence != EvidenceType.auto:
+            return (self.evidence,)
+        if not has_shared(inputs):
+            return (EvidenceType.own,)
+        return (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """How strongly ``B`` subgraphs spoke for their predictions, in contexts of one kind.
+
+    Attributes:
+        value: Mean over all contexts, shape ``[B]``.
+        reproducible: Share of the variance within instances that another draw of contexts would show again.
+    """
+
+    value: Tensor
+    reproducible: float
+
+
+def learn_consensus(
+    inputs: TaskInputs, subgraphs: Subgraphs, candidates: Candidates, *, num_contexts: int, seed: int
+) -> Consensus:
+    """Measures how strongly subgraphs speak for their predictions in context, and fits the best candidate to it.
+
+    Args:
+        inputs: The instances, with what the model says of them.
+        subgraphs: ``B`` subgraphs to measure, of all instances.
+        candidates: What to choose from.
+        num_contexts: Contexts of each instance.
+        seed: Names the contexts.
+    """
+    kinds = candidates.kinds(inputs)
+    needs_own = any(kind != EvidenceType.shared for kind in kinds)
+    own = losses(inputs.predictor, inputs.instances, inputs.target) if needs_own else None
+    described = {}
+    for kind in kinds:
+        raw = raw_evidence(inputs, kind, own)
+        basis = basis_of(raw)
+        evidence = Evidence.of(inputs.instances, raw, basis)
+        described[kind] = (basis, evidence.describe(subgraphs), ridge_of(evidence))
+    label, instance = inputs.target.label, subgraphs.instance
+    classes = 0 if label is None else inputs.target.prediction.size(1)
+    several = label is not None and int(label.min()) < int(label.max())
+    fold = _folds(inputs, subgraphs, seed)
+    trials, measured = [], {}
+    for keep in candidates.keep_probabilities:
+        for removal in candidates.removals:
+            found = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
+            measured[keep, removal] = found.value
+            for kind, (_, description, ridge) in described.items():
+                for by_class in (False, True) if several else (False,):
+                    pooling = candidates.pooling if by_class else math.inf
+                    explained = held_out(description, found.value, instance, label, classes, ridge, pooling, fold)
+                    trials.append(EvidenceTrial(kind, keep, removal, by_class, explained, found.reproducible))
+    best = choose(trials)
+    basis, description, ridge = described[best.evidence]
+    pooling = candidates.pooling if best.by_class else math.inf
+    weight = fit_weights(
+        description, measured[best.keep_probability, best.removal], instance, label, classes, ridge, pooling
+    )
+    return Consensus(basis, weight, best, tuple(trials))
+
+
+def choose(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
+    """Picks the trial that explains most, among those whose evidence is believed."""
+    nearest = max(trial.keep_probability for trial in trials)
+    own = [t for t in trials if t.evidence != EvidenceType.shared and t.keep_probability == nearest]
+    shared = [t for t in trials if t.evidence == EvidenceType.shared]
+    if not own:
+        return max(shared, key=_explained)
+    best = max(own, key=_explained)
+    if not shared:
+        return best
+    beside = max((t for t in shared if t.keep_probability == nearest), key=_explained)
+    adds_up = best.explained >= BELIEVED * best.reproducible > 0 and beside.explained < ENOUGH * best.explained
+    most = max(shared, key=_explained)
+    return best if adds_up or most.explained < min(SILENT, best.explained) else most
+
+
+def _explained(trial: EvidenceTrial) -> float:
+    return trial.explained
+
+
+def measure(
+    inputs: TaskInputs, subgraphs: Subgraphs, keep_probability: float, removal: str, num_contexts: int, seed: int
+) -> Measurements:
+    """Measures subgraphs in two independent halves of the contexts."""
+    halves = [
+        ContextReward(
+            inputs.predictor,
+            inputs.instances,
+            target=inputs.target,
+            removal=removal,
+            num_contexts=max(1, number),
+            keep_probability=keep_probability,
+            average="strength",
+            seed=int(combine(seed, half)),
+        ).log_score(subgraphs)
+        for half, number in enumerate((num_contexts - num_contexts // 2, num_contexts // 2))
+    ]
+    one, other = (_within(half, subgraphs.instance)[0] for half in halves)
+    share = _within(halves[0], subgraphs.instance)[1]
+    scale = ((share * one.square()).sum() * (share * other.square()).sum()).sqrt()
+    agreement = float((share * one * other).sum() / scale) if scale > 0 else 0.0
+    # Of the mean of both halves, by the formula of Spearman and Brown.
+    return Measurements((halves[0] + halves[1]) / 2, max(0.0, 2 * agreement / (1 + agreement)))
+
+
+def held_out(
+    description: Tensor,
+    measured: Tensor,
+    instance: Tensor,
+    label: Tensor | None,
+    num_classes: int,
+    ridge: Tensor,
+    pooling: float,
+    fold: Tensor,
+) -> float:
+    """Returns the share of variance within instances that weights explain which were fitted to the other fold.
+
+    Args:
+        description: Descriptions of ``B`` subgraphs, shape ``[B, P]``.
+        measured: What was measured of each, shape ``[B]``.
+        instance: Instance of each, shape ``[B]``.
+        label: Class of each instance, shape ``[I]``; ``None`` for regression.
+        num_classes: Number of classes; 0 for regression.
+        ridge: Penalty of each standardised weight, shape ``[P]``.
+        pooling: See :func:`~gflowexplainer.rewards.consensus.fit_weights`.
+        fold: The fold, 0 or 1, of each subgraph, shape ``[B]``.
+    """
+    left = total = 0.0
+    for part in (0, 1):
+        seen, rest = torch.nonzero(fold != part).flatten(), torch.nonzero(fold == part).flatten()
+        if not seen.numel() or not rest.numel():
+            continue
+        weight = fit_weights(description[seen], measured[seen], instance[seen], label, num_classes, ridge, pooling)
+        own = weight[-1:] if label is None else weight[label[instance[rest]]]
+        predicted = (description[rest].double() * own).sum(dim=1)
+        wanted, share = _within(measured[rest], instance[rest])
+        given, _ = _within(predicted, instance[rest])
+        left += float((share * (wanted - given).square()).sum())
+        total += float((share * wanted.square()).sum())
+    return 1 - left / total if total > 0 else 0.0
+
+
+def _within(values: Tensor, instance: Tensor) -> tuple[Tensor, Tensor]:
+    """Centres values ``[B]`` within instances and gives the weight by which all instances count alike, ``[B]``."""
+    number = int(instance.max()) + 1
+    share = 1 / torch.bincount(instance, minlength=number).clamp(min=1).double()[instance]
+    flat = values.double()
+    return flat - segment_sum(flat * share, instance, number)[instance], share
+
+
+def _folds(inputs: TaskInputs, subgraphs: Subgraphs, seed: int) -> Tensor:
+    """Puts half of the instances, or of one alone half of its subgraphs, into each of two folds, shape ``[B]``."""
+    instances = inputs.instances
+    if len(instances) > 1:
+        order = torch.argsort(uniform(seed, instances.own_key, _FOLD))
+        side = torch.empty_like(order)
+        side[order] = torch.arange(len(order), device=order.device) % 2
+        return side[subgraphs.instance]
+    number = torch.arange(len(subgraphs), device=subgraphs.instance.device)
+    return (uniform(seed, number, _FOLD) < 0.5).long()

@@ -1,0 +1,153 @@
+"""What a notebook shows: in a frame of its own, isolated, with a still picture where frames or scripts are off."""
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.explanation.explanation_list import ExplanationList
+from gflowexplainer.report import Case
+from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+
+from ..conftest import HOSTILE
+
+QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
+
+
+class Tags(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.found = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+@pytest.fixture(scope="module")
+def many():
+    return GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12, 0.2, seed=3), [5, 7, 5], progress=False)
+
+
+def test_the_page_around_gets_nothing_but_a_frame_and_a_picture(house_case):
+    html = house_case().explanation.show(labels=[HOSTILE] * 5, note=HOSTILE)._repr_html_()
+    tags = Tags(html).found
+    assert [tag for tag, _ in tags] == ["div", "style", "iframe", "div", "img", "pre"]
+    frame = tags[2][1]
+    assert frame["sandbox"] == "allow-scripts"  # an origin of its own: nothing of the page is within reach
+    assert not [name for _, attrs in tags for name in attrs if name.startswith("on")]
+    inside = frame["srcdoc"]
+    assert "default-src 'none'" in unescape(inside)
+    assert [tag for tag, _ in Tags(inside).found].count("script") == 2
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", inside)
+    assert len(html) < 120_000
+
+
+def test_words_for_a_terminal(house_case):
+    explanation = house_case().explanation
+    text = repr(explanation)
+    assert text.splitlines()[0] == "SubgraphExplanation of node 4"
+    for said in ("class 1 (0.90)", "3 nodes 4, 0, 1; probability 0.750", "16, worth 12.5", ".certificate"):
+        assert said in text
+    assert max(map(len, text.splitlines())) < 120
+    assert explanation.certificate.distance == 0.1
+    assert "distance 0.100" in repr(explanation)
+    assert repr(explanation.subgraphs[0]) == "RankedSubgraph(nodes=(4, 0, 1), probability=0.750, reward=0.675)"
+    assert "SubgraphExplanation of node 4" in unescape(explanation._repr_html_())
+
+
+def test_printing_does_not_evaluate_the_model(many):
+    class Untouchable(torch.nn.Module):
+        def forward(self, *_):
+            raise AssertionError("evaluated")
+
+    fresh = GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12, 0.2, seed=3), [5], progress=False)
+    fresh[0]._known.subgraphs[0].predictions._compute = Untouchable()
+    assert "node 5" in repr(fresh[0])
+    assert "node 5" in repr(fresh)
+
+
+def test_a_list_shows_its_explanations(many):
+    assert repr(many).startswith("ExplanationList of 3 explanations\n  0: node 5, class")
+    frame = Tags(many._repr_html_()).found[2][1]["srcdoc"]
+    assert frame.count("<option>") == 3
+    assert "<option>2: node 5</option>" in frame
+    empty = ExplanationList([])
+    assert "0 explanations" in empty._repr_html_()
+    assert len(many.show(most=1).cases) == 1
+
+
+def test_words_differ_from_graph_to_graph():
+    graphs = [random_graph(5, 0.2, seed=s) for s in range(2)]
+    many = GFlowExplainer(**QUICK).explain(GraphModel(), graphs, progress=False)
+    cases = many.show(words=[list("abcde"), list("vwxyz")], classes=["no", "yes"]).cases
+    assert [case.words[0] for case in cases] == ["a", "v"]
+    with pytest.raises(ConfigError, match="'smiles' has 1 entries for 2 explanations"):
+        many.show(smiles=["CCO"])
+
+
+def test_a_model_that_has_changed_is_no_reason_to_show_nothing():
+    model = NodeModel()
+    (explanation,) = GFlowExplainer(**QUICK).explain(model, random_graph(12, 0.2, seed=3), [5], progress=False)
+    with torch.no_grad():
+        model.first.bias.add_(1.0)
+    assert '"only":null' in unescape(explanation._repr_html_())
+
+
+def test_a_view_can_be_saved(house_case, tmp_path):
+    house_case().explanation.show().save(tmp_path / "view.html")
+    assert "<iframe" in (tmp_path / "view.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def framed(browser, tmp_path):
+    """Opens HTML as a notebook would hold it, and looks into its frame."""
+
+    def show(html):
+        (tmp_path / "notebook.html").write_text(
+            f"<!DOCTYPE html><meta charset=utf-8><style>circle {{display: none}}</style><body>{html}", encoding="utf-8"
+        )
+        browser.get("about:blank")
+        browser.get_log("browser")
+        browser.get((tmp_path / "notebook.html").as_uri())
+        browser.switch_to.frame(browser.find_element("css selector", "iframe"))
+        return browser
+
+    yield show
+    browser.switch_to.default_content()
+    assert browser.get_log("browser") == []
+
+
+def test_the_drawing_in_a_real_browser(framed, house_case):
+    cases = [house_case("one"), house_case("two", labels=[HOSTILE] * 5)]
+    from gflowexplainer.explanation.notebook import View
+
+    browser = framed(View(cases, "in words")._repr_html_())
+    assert browser.execute_script("return document.querySelectorAll('.stage circle.node').length") == 5
+    assert browser.execute_script("return getComputedStyle(document.querySelector('circle')).display") != "none"
+    browser.execute_script("document.getElementById('on').click()")
+    assert browser.execute_script("return document.querySelector('h2').textContent") == "two"
+    assert browser.execute_script("return document.querySelectorAll('#case b, #case img').length") == 0
+    with pytest.raises(Exception, match=r"(?i)cross-origin|blocked"):
+        browser.execute_script("return window.parent.document.body.innerHTML")
+    browser.switch_to.default_content()
+    assert not browser.find_element("css selector", ".gflowexplainer > div").is_displayed()
+
+
+def test_without_frames_the_still_picture_is_shown(browser, house_case, tmp_path):
+    html = re.sub(r"<iframe.*?</iframe>", "", house_case().explanation._repr_html_(), flags=re.DOTALL)
+    (tmp_path / "stripped.html").write_text(html, encoding="utf-8")
+    browser.get((tmp_path / "stripped.html").as_uri())
+    picture = browser.find_element("css selector", ".gflowexplainer img")
+    assert picture.is_displayed()
+    assert browser.execute_script("return arguments[0].naturalWidth", picture) >= 300
+    assert "SubgraphExplanation of node 4" in browser.find_element("css selector", "pre").text
+
+
+def test_a_case_of_something_else_is_refused():
+    with pytest.raises(ConfigError, match="SubgraphExplanation"):
+        Case("x", object())

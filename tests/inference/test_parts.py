@@ -1,0 +1,114 @@
+"""Parts of explanations, and whether they hold, on models whose truth is known."""
+
+import networkx as nx
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.explanation.parts import Part, Parts
+from gflowexplainer.testing import random_graph
+
+CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
+
+
+class BothMarks(nn.Module):
+    """Class 1 if a node of the first and one of the second kind are there."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        batch = torch.zeros(x.size(0), dtype=torch.long) if batch is None else batch
+        number = int(batch.max()) + 1
+        marks = torch.zeros(number, 2).index_add(0, batch, x[:, :2]).clamp(max=1)
+        odds = 6 * (marks.sum(dim=1) - 1.5)
+        return torch.stack([torch.zeros_like(odds), odds], dim=1)
+
+
+def marked_path(first: int, second: int, size: int = 16) -> Data:
+    path = torch.tensor([[i, i + 1] for i in range(size - 1)]).t()
+    x = torch.zeros(size, 3)
+    x[:, 2] = 1
+    x[first], x[second] = torch.tensor([1.0, 0, 0]), torch.tensor([0, 1.0, 0])
+    return Data(x=x, edge_index=torch.cat([path, path.flip(0)], dim=1))
+
+
+PAIRS = [(1, 12), (3, 14), (2, 10), (0, 9), (4, 13), (5, 15), (1, 9), (2, 13)]
+
+
+@pytest.fixture(scope="module")
+def explained() -> list:
+    graphs = [marked_path(*pair) for pair in PAIRS]
+    explainer = GFlowExplainer(seed=0, max_nodes=4, max_updates=10, min_nodes=1, num_hops=1)
+    explainer.fit(BothMarks(), graphs, model_config=CONFIG, progress=False)
+    return list(explainer.explain(BothMarks(), graphs, model_config=CONFIG, progress=False))
+
+
+def test_two_parts_far_apart_are_both_found(explained) -> None:
+    for pair, one in zip(PAIRS, explained, strict=True):
+        assert set(pair) <= set(one.parts.nodes)
+        assert len(one.parts) == 2
+        assert len(one.parts.nodes) <= 6
+        assert one.holds
+        assert one.parts.preserved > 0.9 > one.parts.preserved_by_random
+
+
+def test_each_part_is_connected_and_measured_on_the_model(explained) -> None:
+    model = BothMarks()
+    for pair, one in zip(PAIRS, explained, strict=True):
+        graph = marked_path(*pair)
+        whole = nx.Graph(graph.edge_index.t().tolist())
+        for part in one.parts:
+            assert nx.is_connected(whole.subgraph(part.nodes))
+            only = graph.subgraph(torch.tensor(sorted(part.nodes)))
+            rest = graph.subgraph(torch.tensor(sorted(set(range(16)) - set(part.nodes))))
+            for data, found in ((only, part.prediction_only), (rest, part.prediction_without)):
+                wanted = model(data.x, data.edge_index).softmax(dim=1)[0]
+                torch.testing.assert_close(torch.tensor(found), wanted, rtol=1e-4, atol=1e-5)
+        together = graph.subgraph(torch.tensor(sorted(one.parts.nodes)))
+        wanted = model(together.x, together.edge_index).softmax(dim=1)[0]
+        torch.testing.assert_close(torch.tensor(one.parts.prediction_only), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_class_that_nothing_holds_is_recognised() -> None:
+    """Class 0 is the lack of a mark: every part of the graph holds it alike."""
+    graphs = [marked_path(3, 8) for _ in range(6)]
+    for number, graph in enumerate(graphs):
+        graph.x[:, 0] = 0  # the first mark is missing
+        graph.x[(number + 3) % 16, 1] = 1
+    explainer = GFlowExplainer(seed=0, max_nodes=4, max_updates=5, num_hops=1)
+    explainer.fit(BothMarks(), graphs, model_config=CONFIG, progress=False)
+    for one in explainer.explain(BothMarks(), graphs, model_config=CONFIG, progress=False):
+        assert not one.holds
+        assert one.parts.preserved_by_random > 0.9
+        assert "Nothing found holds" in one.parts.verdict()
+
+
+def test_parts_travel_with_a_stored_explanation(explained, tmp_path) -> None:
+    explained[0].save(tmp_path / "one.safetensors")
+    again = type(explained[0]).load(tmp_path / "one.safetensors")
+    assert again.parts == explained[0].parts
+    assert again.holds == explained[0].holds
+
+
+def test_parts_are_a_sequence_of_plain_values() -> None:
+    part = Part((1, 2), (0.1, 0.9), (0.8, 0.2))
+    parts = Parts((part,), (0.1, 0.9), (0.8, 0.2), 0.9, None)
+    assert list(parts) == [part]
+    assert len(parts[0]) == 2
+    assert parts.nodes == (1, 2)
+    assert Parts.from_dict(parts.to_dict()) == parts
+    assert "nothing else" in parts.verdict()
+
+
+def test_a_node_has_one_part_that_is_connected_to_it() -> None:
+    from gflowexplainer.testing import NodeModel
+
+    graph = random_graph(14, 0.2, seed=3)
+    explanations = GFlowExplainer(seed=0, max_nodes=5, max_updates=5).explain(
+        NodeModel(), graph, index=[0, 5], progress=False
+    )
+    whole = nx.Graph(graph.edge_index.t().tolist())
+    for node, one in zip((0, 5), explanations, strict=True):
+        assert len(one.parts) == 1
+        assert node in one.parts[0].nodes
+        assert nx.is_connected(whole.subgraph(one.parts[0].nodes))

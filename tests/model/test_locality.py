@@ -1,0 +1,288 @@
+"""What a model depends on is found out by calling it; every number shown is that of a plain loop over the model."""
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import (
+    APPNP,
+    ChebConv,
+    GCNConv,
+    GPSConv,
+    GraphNorm,
+    InstanceNorm,
+    LayerNorm,
+    PairNorm,
+    SAGEConv,
+    TAGConv,
+    global_add_pool,
+    global_mean_pool,
+)
+from torch_geometric.utils import subgraph
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.graphs.inputs import InputGraph
+from gflowexplainer.model.locality import find_locality
+from gflowexplainer.testing import GraphModel, NodeModel, cycle, graph_of, house, path, random_graph
+
+QUICK = {"max_nodes": 4, "epochs": 2, "num_contexts": 4, "reference_nodes": 4, "num_samples": 16}
+
+
+class Net(nn.Module):
+    """One layer, called several times, something after it, and a linear readout."""
+
+    def __init__(self, conv=None, after=None, times=1, seed=0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.conv = GCNConv(3, 3) if conv is None else conv
+        self.after, self.times, self.readout = after, times, nn.Linear(3, 3)
+
+    def forward(self, x, edge_index):
+        for _ in range(self.times):
+            x = self.conv(x, edge_index)
+        return 2 * self.readout(x if self.after is None else self.after(x))
+
+
+class BatchNet(Net):
+    def forward(self, x, edge_index, batch=None):
+        return 2 * self.readout(self.after(self.conv(x, edge_index), batch))
+
+
+class GlobalMean(Net):
+    def forward(self, x, edge_index):
+        hidden = self.conv(x, edge_index)
+        return 2 * self.readout(hidden + hidden.mean(dim=0))
+
+
+class Transformer(Net):
+    """Attention over all nodes (GPS), told apart by ``batch``."""
+
+    def __init__(self):
+        super().__init__()
+        self.gps = GPSConv(3, GCNConv(3, 3), heads=1)
+
+    def forward(self, x, edge_index, batch=None):
+        return 2 * self.readout(self.gps(x, edge_index, batch))
+
+
+def seen(model, level="node", graph=None, takes_batch=False):
+    graph = random_graph(20) if graph is None else graph
+    return find_locality(model.eval(), level, InputGraph(graph.x, graph.edge_index, {}), takes_batch=takes_batch)
+
+
+@pytest.mark.parametrize(
+    ("model", "hops"),
+    [
+        (Net(), 1),
+        (Net(times=3), 3),
+        (Net(APPNP(7, 0.1)), 7),
+        (Net(TAGConv(3, 3, K=2), times=2), 4),
+        (Net(SAGEConv(3, 3, aggr="max"), times=2), 2),
+        (Net(after=nn.BatchNorm1d(3)), 1),
+        (Net(after=nn.LayerNorm(3)), 1),
+        (NodeModel(), 2),
+    ],
+    ids=lambda value: str(value) if isinstance(value, int) else "",
+)
+def test_steps_are_counted_by_what_changes(model, hops):
+    found = seen(model)
+    assert (found.hops, found.local, found.together) == (hops, True, "union")
+    # The truth: features beyond so many steps do not matter, those at that distance do.
+    graph = path(24)
+    with torch.no_grad():
+        before = model.eval()(graph.x, graph.edge_index)[0]
+        for distance, matters in ((hops, True), (hops + 1, False)):
+            x = graph.x.clone()
+            x[distance] += 5.0
+            assert bool((model(x, graph.edge_index)[0] != before).any()) == matters
+
+
+def test_normalisation_by_outgoing_edges_looks_one_step_farther():
+    # T_3 of a Chebyshev filter reaches three steps, and counts the edges that leave the outermost nodes.
+    assert seen(Net(ChebConv(3, 3, K=4))).hops == 4
+
+
+NOT_LOCAL = {
+    "layer norm": (lambda: Net(after=LayerNorm(3)), False, "alone"),
+    "graph norm": (lambda: Net(after=GraphNorm(3)), False, "alone"),
+    "graph norm with batch": (lambda: BatchNet(after=GraphNorm(3)), True, "batch"),
+    "pair norm": (lambda: Net(after=PairNorm()), False, "alone"),
+    "instance norm": (lambda: Net(after=InstanceNorm(3)), False, "alone"),
+    "layer norm with batch": (lambda: BatchNet(after=LayerNorm(3)), True, "batch"),
+    "global mean": (GlobalMean, False, "alone"),
+    "attention over all nodes": (Transformer, True, "batch"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LOCAL)
+def test_models_that_look_at_everything_are_noticed(name):
+    make, takes_batch, together = NOT_LOCAL[name]
+    found = seen(make(), takes_batch=takes_batch)
+    assert (found.local, found.together) == (False, together)
+
+
+def plain(model, data, nodes, node=None, **arguments):
+    """Calls the user's model on the subgraph that some nodes induce, and reads one row off: the meaning of "only"."""
+    nodes = sorted(nodes)
+    edge_index, _ = subgraph(torch.tensor(nodes), data.edge_index, relabel_nodes=True, num_nodes=data.num_nodes)
+    with torch.no_grad():
+        output = model(data.x[nodes], edge_index)
+    return output[0 if node is None else nodes.index(node)].softmax(dim=0).tolist()
+
+
+def assert_as_plain(model, data, explanation, node):
+    model.eval()
+    everything = set(range(data.num_nodes))
+    assert explanation.whole_prediction == pytest.approx(plain(model, data, everything, node), abs=1e-5)
+    for found in explanation.subgraphs:
+        inside = set(found.nodes)
+        assert found.prediction_only == pytest.approx(plain(model, data, inside, node), abs=1e-5)
+        left = everything - inside | ({0 if len(inside) == len(everything) else -1} if node is None else {node})
+        assert found.prediction_without == pytest.approx(plain(model, data, left - {-1}, node), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", [*NOT_LOCAL, "gcn", "three calls", "chebyshev"])
+def test_only_and_without_are_those_of_a_plain_loop_over_nodes(name):
+    others = {"gcn": NodeModel, "three calls": lambda: Net(times=3), "chebyshev": lambda: Net(ChebConv(3, 3, K=4))}
+    model = NOT_LOCAL[name][0]() if name in NOT_LOCAL else others[name]()
+    # Two parts: what looks at everything looks at the other one too.
+    data = graph_of([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (2, 5), (5, 6), (6, 7), (8, 9), (9, 10)], 11)
+    algorithm = GFlowExplainer(**QUICK)
+    for node, explanation in zip([0, 5, 7], algorithm.explain(model, data, [0, 5, 7], progress=False), strict=True):
+        assert_as_plain(model, data, explanation, node)
+
+
+class SumModel(GraphModel):
+    """Adds over the nodes, so that nodes without edges still count: removal decides."""
+
+    def forward(self, x, edge_index, batch=None):
+        batch = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
+        hidden = self.second(self.first(x, edge_index).relu(), edge_index).relu()
+        return self.readout(global_add_pool(hidden, batch))
+
+
+class NormedGraphs(GraphModel):
+    """Takes ``batch`` and still mixes graphs up, by a norm that is not told of it."""
+
+    def build(self):
+        super().build()
+        self.norm = PairNorm()
+
+    def forward(self, x, edge_index, batch=None):
+        batch = x.new_zeros(x.size(0), dtype=torch.long) if batch is None else batch
+        return 3 * self.readout(global_mean_pool(self.norm(self.first(x, edge_index)), batch))
+
+
+@pytest.mark.parametrize("removal", ["auto", "isolate", "induced"])
+@pytest.mark.parametrize("make", [GraphModel, SumModel, NormedGraphs])
+def test_only_and_without_are_those_of_a_plain_loop_over_graphs(make, removal):
+    model, graphs = make(), [house(), cycle(6, seed=1), random_graph(9, seed=2)]
+    algorithm = GFlowExplainer(**QUICK, removal=removal)
+    found = algorithm.explain(model, graphs, progress=False)
+    for data, explanation in zip(graphs, found, strict=True):
+        assert_as_plain(model, data, explanation, None)
+
+
+@pytest.mark.parametrize("name", NOT_LOCAL)
+def test_an_instance_is_explained_the_same_alone_and_among_others(name):
+    model, data = NOT_LOCAL[name][0](), random_graph(12)
+    algorithm = GFlowExplainer(**QUICK).fit(model, data, [0, 1, 2, 3], progress=False)
+    together = algorithm.explain(model, data, [4, 5, 6])
+    alone = algorithm.explain(model, data, [5])[0]
+    assert [s.nodes for s in together[1].subgraphs] == [s.nodes for s in alone.subgraphs]
+    for one, other in zip(together[1].subgraphs, alone.subgraphs, strict=True):
+        assert one.prediction_only == pytest.approx(other.prediction_only, abs=1e-6)
+        assert one.probability == pytest.approx(other.probability, abs=1e-6)
+
+
+def test_one_at_a_time_is_said():
+    explanation = GFlowExplainer(**QUICK).explain(Net(after=PairNorm()), random_graph(12), 3, progress=False)[0]
+    assert any("one at a time" in warning for warning in explanation.warnings)
+    assert not any("one at a time" in w for w in explain_local().warnings)
+
+
+def explain_local():
+    return GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12), 3, progress=False)[0]
+
+
+def test_fewer_hops_than_there_are_is_said():
+    explanation = GFlowExplainer(**QUICK, num_hops=1).explain(NodeModel(), random_graph(12), 3, progress=False)[0]
+    assert any("2 steps away, but only 1" in warning for warning in explanation.warnings)
+
+
+class Writing(NodeModel):
+    def forward(self, x, edge_index):
+        x += 1.0
+        edge_index.clamp_(max=8)
+        return super().forward(x, edge_index)
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_a_model_that_writes_into_its_input_changes_nothing_of_the_users(level):
+    class WritingGraphs(GraphModel):
+        def forward(self, x, edge_index, batch=None):
+            x.mul_(2)
+            return super().forward(x, edge_index, batch)
+
+    data = random_graph(12)
+    before = data.clone()
+    model = Writing() if level == "node" else WritingGraphs()
+    algorithm = GFlowExplainer(**QUICK)
+    explanation = algorithm.explain(model, data if level == "node" else [data], 3 if level == "node" else 0)[0]
+    _ = explanation.subgraphs[0].prediction_only
+    assert torch.equal(data.x, before.x)
+    assert torch.equal(data.edge_index, before.edge_index)
+    assert any("writes into its input (x" in warning for warning in explanation.warnings)
+
+
+def test_a_model_that_answers_differently_when_asked_again_is_said_with_the_number():
+    class Random(NodeModel):
+        def forward(self, x, edge_index):
+            return super().forward(x, edge_index) + torch.rand(x.size(0), 3)
+
+    explanation = GFlowExplainer(**QUICK).explain(Random(), random_graph(12), 3, progress=False)[0]
+    assert any(
+        "random in evaluation mode" in warning and "differ by up to" in warning for warning in explanation.warnings
+    )
+
+
+def test_nothing_is_looked_for_twice():
+    calls = []
+
+    class Counting(NodeModel):
+        def forward(self, x, edge_index, edge_weight=None):
+            calls.append(x.size(0))
+            return super().forward(x, edge_index, edge_weight)
+
+    model, data, algorithm = Counting(), random_graph(12), GFlowExplainer(**QUICK)
+    algorithm.fit(model, data, [0, 1], progress=False)
+    before = len(calls)
+    algorithm.explain(model, data, [3])
+    algorithm.explain(model, data, [4])
+    assert len(calls) == before  # the consensus asks the model nothing
+
+
+def test_a_model_that_only_knows_its_own_graph_is_taken_as_it_comes():
+    class Own(Net):
+        def forward(self, x, edge_index):
+            if x.size(0) > 12:
+                raise ValueError("of twelve nodes at most")
+            return super().forward(x, edge_index)
+
+    found = seen(Own(), graph=random_graph(12))
+    assert (found.hops, found.together) == (None, "union")
+
+
+def test_arguments_of_nodes_and_edges_are_the_users():
+    class Typed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kind, self.conv = nn.Embedding(4, 3), GCNConv(3, 2)
+
+        def forward(self, x, edge_index, kind, edge_weight):
+            return self.conv(x + self.kind(kind), edge_index, edge_weight)
+
+    data: Data = random_graph(12)
+    arguments = {"kind": torch.arange(12) % 4, "edge_weight": torch.rand(data.edge_index.size(1))}
+    found = find_locality(Typed(), "node", InputGraph(data.x, data.edge_index, arguments), takes_batch=False)
+    assert (found.hops, found.local) == (1, True)

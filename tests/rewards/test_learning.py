@@ -1,0 +1,103 @@
+"""Which evidence is believed: the rule by hand, the held-out score against scikit-learn, models that are known."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+from torch import Tensor, nn
+
+from gflowexplainer.choices import EvidenceType
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, random_subgraphs
+from gflowexplainer.rewards.consensus import EvidenceTrial
+from gflowexplainer.rewards.learning import choose, held_out
+from gflowexplainer.settings import Settings
+from gflowexplainer.testing import GraphModel, random_graph
+
+
+def trial(evidence: str, explained: float, keep: float = 0.8, reproducible: float = 0.8) -> EvidenceTrial:
+    return EvidenceTrial(EvidenceType(evidence), keep, "induced", False, explained, reproducible)
+
+
+@pytest.mark.parametrize(
+    ("trials", "wanted"),
+    [
+        # Single nodes add up to all that can be reproduced, and shared evidence says much less.
+        ([trial("shared", 0.5), trial("own", 0.75)], "own"),
+        # They leave much unexplained: nodes act together.
+        ([trial("shared", 0.2), trial("own", 0.6)], "shared"),
+        # Shared evidence says nearly the same.
+        ([trial("shared", 0.7), trial("both", 0.78)], "shared"),
+        # It says nothing at all.
+        ([trial("shared", 0.02), trial("own", 0.5)], "own"),
+        # Neither does.
+        ([trial("shared", -0.1), trial("own", -0.3)], "shared"),
+        # What is far from the whole graph does not speak for own evidence.
+        ([trial("shared", 0.3), trial("own", 0.6), trial("own", 0.9, keep=0.5, reproducible=0.9)], "shared"),
+        ([trial("own", 0.1)], "own"),
+        ([trial("shared", 0.1)], "shared"),
+    ],
+)
+def test_the_rule(trials: list[EvidenceTrial], wanted: str) -> None:
+    assert choose(trials).evidence == wanted
+
+
+def test_the_contexts_that_explain_more_are_taken() -> None:
+    chosen = choose([trial("shared", 0.3, 0.5), trial("shared", 0.4, 0.8)])
+    assert chosen.keep_probability == 0.8
+
+
+def test_held_out_is_the_share_that_the_other_half_predicts() -> None:
+    generator = torch.Generator().manual_seed(0)
+    instance = torch.arange(6).repeat_interleave(20)
+    description = torch.randn(120, 3, generator=generator).double()
+    measured = description @ torch.tensor([1.0, -2.0, 0.5]).double() + torch.randn(120, generator=generator).double()
+    fold = (instance % 2).long()
+    found = held_out(description, measured, instance, None, 0, torch.zeros(3), 1.0, fold)
+    left = total = 0.0
+    centred = [
+        np.concatenate([v[instance == i].numpy() - v[instance == i].numpy().mean(axis=0) for i in range(6)])
+        for v in (description, measured)
+    ]
+    for part in (0, 1):
+        here = fold.numpy() == part
+        model = LinearRegression(fit_intercept=False).fit(centred[0][~here], centred[1][~here])
+        left += ((centred[1][here] - model.predict(centred[0][here])) ** 2).sum()
+        total += (centred[1][here] ** 2).sum()
+    assert found == pytest.approx(1 - left / total)
+
+
+class SumOfHidden(nn.Module):
+    """The log-odds of a graph: the sum over its nodes of a feature, which only few nodes have."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        value = torch.zeros(int(batch.max()) + 1).index_add(0, batch, x[:, 0])
+        return torch.stack([torch.zeros_like(value), value], dim=1)
+
+
+def test_a_model_that_adds_up_single_nodes_is_explained_by_their_losses() -> None:
+    graphs = []
+    for seed in range(8):
+        graph = random_graph(14, 0.15, seed=seed, width=17)  # too wide for kinds
+        graph.x = torch.zeros(14, 17)
+        graph.x[seed % 7, 0], graph.x[8, 0] = 2.0, 1.0
+        graphs.append(graph)
+    inputs = TaskInputs.of(Predictor(SumOfHidden(), level="graph", num_hops=1), Instances.of_graphs(graphs))
+    found = find_consensus(Settings(num_contexts=128), inputs)
+    assert found.uses_own
+    assert found.chosen.explained > 0.85
+
+
+@pytest.mark.parametrize("bound", [2, 8, 30])
+def test_nothing_that_is_measured_knows_the_bound(bound: int) -> None:
+    instances = Instances.of_graphs([random_graph(25, 0.15, seed=seed) for seed in range(3)])
+    inputs = TaskInputs.of(Predictor(GraphModel(seed=1), level="graph"), instances)
+    settings = Settings(max_nodes=bound)
+    subgraphs = random_subgraphs(instances, settings, 4, Stream.measuring)
+    assert subgraphs.members.size(1) == MEASURED_NODES
+    found, usual = find_consensus(settings, inputs), find_consensus(Settings(), inputs)
+    assert found.trials == usual.trials
+    assert torch.equal(found.weight, usual.weight)

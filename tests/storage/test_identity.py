@@ -1,0 +1,192 @@
+"""One identity: what is stored is of one model, one set of tensors, one index, one set of settings."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.nn import APPNP
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.storage import identity as identities
+from gflowexplainer.storage.identity import (
+    code_fingerprint,
+    content_digest,
+    differences,
+    identity_of,
+    model_fingerprint,
+)
+from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
+
+QUICK = {"max_nodes": 3, "epochs": 4, "num_contexts": 2, "batch_size": 2}
+
+
+def weighted_graph():
+    graph = random_graph(10)
+    graph.edge_weight = torch.rand(graph.edge_index.size(1), generator=torch.Generator().manual_seed(1))
+    return graph
+
+
+def interrupted(folder, graph, index=(0, 1, 2), **more):
+    """Begins a fit and leaves it after two updates, as an interrupt does."""
+
+    def stop(trainer, record):
+        if record["iteration"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GFlowExplainer(**QUICK).fit(
+            NodeModel(), graph, list(index), folder=folder, progress=False, callback=stop, **more
+        )
+
+
+def changed(graph, name):
+    other = graph.clone()
+    if name == "edge_index":
+        other.edge_index = other.edge_index.flip(1)
+        other.edge_weight = other.edge_weight.flip(0)
+    else:
+        other[name] = other[name] * 1.01
+    return other
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize("name", ["x", "edge_weight", "edge_index"])
+def test_a_folder_refuses_other_data_and_says_which(tmp_path, name, finished):
+    graph = weighted_graph()
+    if finished:
+        GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], folder=tmp_path, progress=False)
+    else:
+        interrupted(tmp_path, graph)
+    with pytest.raises(CheckpointError, match=f"'{name}' differs"):
+        GFlowExplainer(**QUICK).fit(NodeModel(), changed(graph, name), [0, 1, 2], folder=tmp_path, progress=False)
+
+
+def test_a_permuted_index_another_target_and_another_model_are_refused(tmp_path):
+    graph = weighted_graph()
+    interrupted(tmp_path, graph)
+    with pytest.raises(CheckpointError, match="'index' differs"):
+        GFlowExplainer(**QUICK).fit(NodeModel(), graph, [2, 1, 0], folder=tmp_path, progress=False)
+    with pytest.raises(CheckpointError, match="'target' differs"):
+        GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], target=[0, 0, 0], folder=tmp_path, progress=False)
+    with pytest.raises(CheckpointError, match="'model' differs"):
+        GFlowExplainer(**QUICK).fit(NodeModel(seed=1), graph, [0, 1, 2], folder=tmp_path, progress=False)
+    with pytest.raises(CheckpointError, match="setting max_nodes: '3' there, '4' here"):
+        GFlowExplainer(**{**QUICK, "max_nodes": 4}).fit(NodeModel(), graph, [0, 1, 2], folder=tmp_path, progress=False)
+
+
+def test_graphs_in_another_order_are_refused(tmp_path):
+    graphs = [house(), cycle(6)]
+    GFlowExplainer(**QUICK).fit(GraphModel(), graphs, folder=tmp_path, progress=False)
+    GFlowExplainer(**QUICK).fit(GraphModel(), graphs, folder=tmp_path, progress=False)
+    with pytest.raises(CheckpointError, match="'edge_index' differs; 'x' differs"):
+        GFlowExplainer(**QUICK).fit(GraphModel(), graphs[::-1], folder=tmp_path, progress=False)
+
+
+def test_overwrite_begins_anew_and_comes_to_the_weights_of_a_new_folder(tmp_path):
+    graph = weighted_graph()
+    interrupted(tmp_path / "old", graph)
+    other = changed(graph, "x")
+    again = GFlowExplainer(**QUICK).fit(
+        NodeModel(), other, [0, 1, 2], folder=tmp_path / "old", overwrite=True, progress=False
+    )
+    fresh = GFlowExplainer(**QUICK).fit(NodeModel(), other, [0, 1, 2], folder=tmp_path / "new", progress=False)
+    for name, value in fresh._fitted.sampler.network.items():
+        assert torch.equal(value, again._fitted.sampler.network[name])
+
+
+def test_the_same_call_goes_on_to_the_same_weights(tmp_path):
+    graph = weighted_graph()
+    interrupted(tmp_path, graph)
+    resumed = GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], folder=tmp_path, progress=False)
+    straight = GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], progress=False)
+    for name, value in straight._fitted.sampler.network.items():
+        assert torch.equal(value, resumed._fitted.sampler.network[name])
+
+
+class WithState(nn.Module):
+    def __init__(self, state):
+        super().__init__()
+        self.state = state
+
+    def get_extra_state(self):
+        return self.state
+
+
+def test_extra_state_sparse_and_passing_buffers_and_layers_without_weights_count():
+    models = [WithState({"a": [1, 2]}), WithState({"a": [1, 3]}), WithState(None), APPNP(2, 0.1), APPNP(2, 0.2)]
+    for value in (1.0, 2.0):
+        for persistent in (True, False):
+            model = nn.Module()
+            model.register_buffer("table", (value * torch.eye(3)).to_sparse(), persistent=persistent)
+            models.append(model)
+    names = [model_fingerprint(model) for model in models]
+    assert len(set(names)) == len(names) - 2  # persistent or not, the same buffer is the same
+
+
+def test_counters_of_a_users_model_do_not_count():
+    class Counting(NodeModel):
+        calls = 0
+
+        def forward(self, x, edge_index):
+            self.calls += 1
+            return super().forward(x, edge_index)
+
+    model, graph = Counting(), house()
+    before = model_fingerprint(model)
+    model(graph.x, graph.edge_index)
+    assert model_fingerprint(model) == before
+
+
+def test_the_code_of_a_class_counts_and_comments_do_not():
+    def build(body):
+        space = {"nn": nn}
+        exec(f"class Model(nn.Module):\n    def forward(self, x):\n        {body}\n", space)
+        return space["Model"]()
+
+    names = [code_fingerprint(build(body)) for body in ("return x", "return x  # the same", "return 2 * x")]
+    assert names[0] == names[1] != names[2]
+
+
+def test_names_do_not_depend_on_the_process():
+    code = (
+        "from gflowexplainer.storage.identity import *; from gflowexplainer.testing import *; g = house();"
+        "print(identity_of(NodeModel(), [{'x': g.x, 'edge_index': g.edge_index, 'more': {'b': {1, 2}, 'a': None}}]))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(said) == 1
+
+
+def test_every_byte_counts_and_of_very_large_tensors_some_blocks(monkeypatch):
+    monkeypatch.setattr(identities, "BLOCK", 64)
+    value = torch.arange(1000.0)
+    names = {content_digest(value)}
+    for place in (0, 17, 500, 999):
+        other = value.clone()
+        other[place] += 1
+        names.add(content_digest(other))
+    assert len(names) == 5
+    monkeypatch.setattr(identities, "WHOLE", 100)
+    monkeypatch.setattr(identities, "SOME", 3)
+    first, last, between = value.clone(), value.clone(), value.clone()
+    first[0], last[999], between[100] = -1, -1, -1
+    assert len({content_digest(v) for v in (value, first, last)}) == 3
+    assert content_digest(between) == content_digest(value)  # the price of reading some
+
+
+def test_what_differs_is_said():
+    graph = house()
+    given = {"x": graph.x, "edge_index": graph.edge_index}
+    here = identity_of(NodeModel(), [given], index=[1])
+    assert differences(here, here) == []
+    there = identity_of(NodeModel(), [given | {"edge_weight": torch.ones(12)}], index=[1])
+    assert differences(there, here) == ["'edge_weight' is only given there"]
+    assert "another version" in differences(None, here)[0]

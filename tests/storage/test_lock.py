@@ -1,0 +1,71 @@
+"""One writer a folder: another process and another thread are told; the same thread may ask again."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.storage.lock import folder_lock
+from gflowexplainer.testing import NodeModel, random_graph
+
+HOLD = """
+import sys
+from gflowexplainer.storage.lock import folder_lock
+with folder_lock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def other_process(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_second_process_is_told_who_writes_and_a_killed_one_lets_go(tmp_path, other_process):
+    with pytest.raises(CheckpointError, match=f"Process {other_process.pid} on .* is writing to"):
+        GFlowExplainer(max_nodes=3, epochs=1).fit(NodeModel(), random_graph(10), [0], folder=tmp_path, progress=False)
+    other_process.kill()
+    other_process.wait()
+    with folder_lock(tmp_path):
+        pass
+
+
+def test_another_thread_is_told_and_the_same_one_may_ask_again(tmp_path):
+    said = []
+
+    def write():
+        try:
+            with folder_lock(tmp_path):
+                said.append("wrote")
+        except CheckpointError as error:
+            said.append(str(error))
+
+    with folder_lock(tmp_path), folder_lock(tmp_path):
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+    assert "Another thread" in said[0]
+    write()
+    assert said[1] == "wrote"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 300])
+def test_folders_that_cannot_be(tmp_path, name):
+    with pytest.raises(CheckpointError, match="cannot be made"):
+        GFlowExplainer(max_nodes=3, epochs=1).fit(
+            NodeModel(), random_graph(10), [0], folder=str(tmp_path / name), progress=False
+        )

@@ -1,0 +1,111 @@
+"""Mistakes that once ended in an error from deep inside, or in none: each says what is wrong and what to do."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.nn import GCNConv
+
+from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer.errors import (
+    CheckpointError,
+    ConfigError,
+    DatasetError,
+    GFlowExplainerError,
+    InstanceError,
+    ModelError,
+)
+from gflowexplainer.sources import load_graphs
+from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.testing import NodeModel, random_graph
+
+QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2, "reference_nodes": 4}
+
+
+def explain(model=None, data=None, **more):
+    return GFlowExplainer(**QUICK).explain(
+        model or NodeModel(), random_graph(10) if data is None else data, 3, progress=False, **more
+    )[0]
+
+
+@pytest.mark.parametrize("change", [lambda x: x.to_sparse(), lambda x: x[:, :0]])
+def test_features_that_are_sparse_or_have_no_columns(change):
+    data = random_graph(10)
+    data.x = change(data.x)
+    with pytest.raises(InstanceError, match=r"sparse|no columns"):
+        explain(data=data)
+
+
+@pytest.mark.parametrize("hops", [1.5, "2", True, -1])
+def test_hops_that_are_no_number(hops):
+    with pytest.raises(ConfigError, match="'num_hops' must be a whole number"):
+        GFlowExplainer(num_hops=hops)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda y: y[:, :0], "no columns"),
+        (lambda y: y.long(), "floating-point numbers"),
+        (lambda y: y > 0, "floating-point numbers"),
+        (lambda y: y.to(torch.complex64), "floating-point numbers"),
+        (lambda y: y.to_sparse(), "floating-point numbers"),
+    ],
+)
+def test_outputs_that_are_no_scores(change, said):
+    class Model(NodeModel):
+        def forward(self, x, edge_index):
+            return change(super().forward(x, edge_index))
+
+    with pytest.raises(ModelError, match=said):
+        explain(Model())
+
+
+@pytest.mark.parametrize("kind", ["probs", "log_probs"])
+def test_probabilities_that_do_not_add_up(kind):
+    class Model(NodeModel):
+        def forward(self, x, edge_index):
+            share = super().forward(x, edge_index).sigmoid()
+            return share if kind == "probs" else share.log()
+
+    config = {"mode": "multiclass_classification", "task_level": "node", "return_type": kind}
+    with pytest.raises(ModelError, match=r"whose sum is .* instead of 1"):
+        explain(Model(), model_config=config)
+
+
+def test_a_lazy_model():
+    with pytest.raises(ModelError, match="no shape yet"):
+        explain(nn.Sequential(GCNConv(-1, 3)))
+
+
+def test_weights_that_are_no_numbers_and_a_consensus_of_another_shape(tmp_path):
+    data, model = random_graph(10), NodeModel()
+    GFlowExplainer(**QUICK).fit(model, data, [0, 1], folder=tmp_path, progress=False)
+    path = tmp_path / "explainer.safetensors"
+    sections, meta = read_checkpoint(path)
+    name = next(name for name, value in sections["network"].items() if value.is_floating_point())
+    spoiled = sections["network"] | {name: torch.full_like(sections["network"][name], torch.nan)}
+    write_checkpoint(path, sections | {"network": spoiled}, meta)
+    with pytest.raises(CheckpointError, match="NaN or infinity"):
+        GFlowExplainer.load(tmp_path)
+    weight = sections["consensus"]["weight"]
+    write_checkpoint(path, sections | {"consensus": sections["consensus"] | {"weight": weight[:, :1].clone()}}, meta)
+    with pytest.raises(GFlowExplainerError, match="consensus"):
+        _ = GFlowExplainer.load(tmp_path).explain(model, data, 3)[0].subgraphs
+
+
+@pytest.mark.parametrize("meta", [[], None, [[1]], "text"])
+def test_metadata_that_is_none(tmp_path, meta):
+    write_checkpoint(tmp_path / "explainer.safetensors", {"network": {"a": torch.ones(1)}}, meta)
+    with pytest.raises(CheckpointError, match="metadata is a"):
+        GFlowExplainer.load(tmp_path)
+    with pytest.raises(CheckpointError, match="metadata is a"):
+        SubgraphExplanation.load(tmp_path / "explainer.safetensors")
+
+
+@pytest.mark.parametrize("end", [-1, 3, 10**30, None])
+def test_ids_in_json_that_no_node_has(tmp_path, end):
+    (tmp_path / "g.json").write_text(json.dumps({"features": [[1.0]] * 3, "edges": [[0, end]]}))
+    with pytest.raises(DatasetError, match="which is no node"):
+        load_graphs(tmp_path / "g.json")
