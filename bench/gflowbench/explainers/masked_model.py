@@ -138,6 +138,16 @@ class MaskedModel:
             return predictor.checked(output, len(graphs))
         return predictor.checked(output, graphs.num_nodes)[graphs.center]
 
+    def without_edges(self, kept: Tensor) -> Tensor:
+        """Asks the model, without gradients, on graphs that only have the edges ``kept`` ``[w]``, shape ``[I, C]``."""
+        graphs, predictor = self.graphs, self.predictor
+        given = self.arguments | {name: value[kept] for name, value in graphs.edge_arguments.items()}
+        predictor.num_evaluations += len(graphs)
+        output = predictor.model(graphs.x, graphs.edge_index[:, kept], **given)
+        if predictor.level == "graph":
+            return predictor.checked(output, len(graphs))
+        return predictor.checked(output, graphs.num_nodes)[graphs.center]
+
     def losses(self, output: Tensor) -> Tensor:
         """Returns minus the log-likelihood of what each instance is to hold, shape ``[I]``."""
         label, predictor = self.target.label, self.predictor

@@ -8,11 +8,14 @@ of the explanation,
     \text{fidelity}_- = \frac{1}{I} \sum_i f(G_i)_{y_i} - f(s_i)_{y_i}.
 
 The first should be large, the second small. On labels, :math:`f(\cdot)_y` is 1 where :math:`y` is the most
-probable class and 0 otherwise. The explained node always stays: without it there is nothing to predict.
+probable class and 0 otherwise. The explained node always stays: without it there is nothing to predict. For a
+regression, where any change is a loss, both are the mean of :math:`|f(G) - f(\cdot)|` in units of the target's scale,
+labels have no fidelity, and unfaithfulness is :math:`1 - \exp(-|f(G) - f(s)|)` in those units.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -66,10 +69,14 @@ def predict_kept(subject: Subject, kept: Tensor, removal: str = "induced") -> Te
 
 def fidelity(subject: Subject, explanation: Tensor, removal: str = "induced") -> Fidelity:
     """Measures how the prediction depends on the nodes ``explanation`` ``[n]``."""
-    label = _label(subject)
+    label = subject.target.label
     whole = subject.target.prediction.double()
     without = predict_kept(subject, ~explanation, removal)
     only = predict_kept(subject, explanation, removal)
+    if label is None:
+        lost = losses(subject, only)
+        unfaithful = float((1 - (-lost).exp()).mean())
+        return Fidelity(float(losses(subject, without).mean()), float(lost.mean()), math.nan, math.nan, unfaithful)
     return Fidelity(
         plus=float((_of_class(whole, label) - _of_class(without, label)).mean()),
         minus=float((_of_class(whole, label) - _of_class(only, label)).mean()),
@@ -137,22 +144,27 @@ def robust_fidelity(
             raise ConfigError(f"'{name}' must lie in [0, 1] (got {share}).")
     if num_contexts < 1:
         raise ConfigError(f"'num_contexts' must be at least 1 (got {num_contexts}).")
-    label, instances = _label(subject), subject.instances
+    instances = subject.instances
     key = instances.own_key[instances.owner]
     without = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
     only = torch.zeros_like(without)
     for number in range(num_contexts):
         draw = uniform(seed, key, instances.key, number)
-        without += _of_class(predict_kept(subject, ~explanation | (draw >= remove_share), removal), label)
-        only += _of_class(predict_kept(subject, explanation | (draw < keep_share), removal), label)
-    whole = _of_class(subject.target.prediction.double(), label)
-    return float((whole - without / num_contexts).mean()), float((whole - only / num_contexts).mean())
+        without += losses(subject, predict_kept(subject, ~explanation | (draw >= remove_share), removal))
+        only += losses(subject, predict_kept(subject, explanation | (draw < keep_share), removal))
+    return float((without / num_contexts).mean()), float((only / num_contexts).mean())
 
 
-def _label(subject: Subject) -> Tensor:
-    if subject.target.label is None:
-        raise ConfigError("Fidelity here is about classes, but the explained model is a regression.")
-    return subject.target.label
+def losses(subject: Subject, prediction: Tensor) -> Tensor:
+    """Computes what predictions ``[I, C]`` have lost against those on the whole instances, shape ``[I]``.
+
+    The fall of the probability of the class; for a regression the distance of the value, in the target's scale.
+    """
+    target = subject.target
+    whole = target.prediction.double()
+    if target.label is None:
+        return (whole - prediction).abs().sum(dim=1) / target.scale.double()
+    return _of_class(whole, target.label) - _of_class(prediction, target.label)
 
 
 def _of_class(prediction: Tensor, label: Tensor) -> Tensor:

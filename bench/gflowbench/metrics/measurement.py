@@ -9,6 +9,7 @@ from torch import Tensor
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.metrics.auc import mean_auc, pooled_auc
 from gflowbench.metrics.fidelity import fidelity, robust_fidelity
+from gflowbench.metrics.field_scores import characterization, explanation_accuracy, node_auc, sufficiency_curve
 from gflowbench.metrics.first_nodes import accuracy_of_first
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.selection import hard_explanation
@@ -21,7 +22,9 @@ METRICS: dict[str, str] = {
     "auc_own_mean": "AUC, own motif, mean of instances",
     "auc_all": "AUC, all motifs, pooled",
     "auc_all_mean": "AUC, all motifs, mean of instances",
+    "auc_node": "AUC of nodes, mean of instances",
     "accuracy": "accuracy of the first k nodes",
+    "gea": "GEA: Jaccard index with the own motif",
     "fidelity_plus": "fidelity+, probability, induced",
     "fidelity_minus": "fidelity-, probability, induced",
     "fidelity_plus_label": "fidelity+, label, induced",
@@ -32,6 +35,8 @@ METRICS: dict[str, str] = {
     "fidelity_minus_label_isolate": "fidelity-, label, isolate",
     "robust_fidelity_plus": "robust fidelity+",
     "robust_fidelity_minus": "robust fidelity-",
+    "characterization": "characterization score",
+    "sufficiency_area": "fidelity-, mean over sizes 1 to 16",
     "unfaithfulness": "unfaithfulness",
     "sparsity": "sparsity",
     "connectivity": "connected explanations",
@@ -91,7 +96,10 @@ def measure(
     values = dict.fromkeys(METRICS, float("nan"))
     if truth is not None:
         values |= agreement(subject, scores, truth)
+        values["gea"] = explanation_accuracy(instances, explanation, truth)
     values |= faithfulness(subject, explanation, settings)
+    curve = sufficiency_curve(subject, scores)
+    values["sufficiency_area"] = sum(curve.values()) / len(curve)
     values["sparsity"] = sparsity(instances, explanation)
     values["connectivity"] = connectivity(instances, explanation)
     values["size"] = size(instances, explanation)
@@ -109,6 +117,7 @@ def agreement(subject: Subject, scores: Scores, truth: GroundTruth) -> dict[str,
         values[f"auc_{name}"] = pooled_auc(score, positive)
         values[f"auc_{name}_mean"] = mean_auc(score, positive, edges.owner, len(instances))
     values["accuracy"] = accuracy_of_first(instances, scores, truth)
+    values["auc_node"] = node_auc(instances, scores, truth)
     return values
 
 
@@ -118,7 +127,10 @@ def faithfulness(subject: Subject, explanation: Tensor, settings: MetricSettings
     # The prediction at a node cannot tell a missing neighbour from one without edges.
     at_node = subject.instances.level == "node"
     isolate = induced if at_node else fidelity(subject, explanation, "isolate")
-    values = {"unfaithfulness": induced.unfaithfulness}
+    values = {
+        "unfaithfulness": induced.unfaithfulness,
+        "characterization": characterization(induced.plus, induced.minus),
+    }
     for found, ending in ((induced, ""), (isolate, "_isolate")):
         values[f"fidelity_plus{ending}"] = found.plus
         values[f"fidelity_minus{ending}"] = found.minus

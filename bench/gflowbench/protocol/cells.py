@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from gflowbench.explainers.interface import Explainer, Subject, motif_size
 from gflowbench.explainers.registry import create
@@ -149,7 +151,13 @@ class Bench:
         if self._ready is None:
             try:
                 loaded = problem.load()
-                subject = Subject.of(loaded.model, loaded.benchmark, loaded.index, max_nodes=self.settings.max_nodes)
+                subject = Subject.of(
+                    loaded.model,
+                    loaded.benchmark,
+                    loaded.index,
+                    max_nodes=self.settings.max_nodes,
+                    mode=loaded.mode,
+                )
             except Exception as error:
                 self._failure = error
                 raise
@@ -167,20 +175,22 @@ class Bench:
         wanted = task.blank(self.settings)
         fitting, explained = _split(subject, self.settings.train_share, task.seed)
         explainer = task.contestant.make()
-        began = _now(subject)
-        explainer.fit(fitting, task.seed)
-        fitted = _now(subject)
-        scores = explainer.explain(explained, task.seed)
-        finished = _now(subject)
+        with counted_evaluations(subject) as evaluations:
+            began = _now(subject)
+            explainer.fit(fitting, task.seed)
+            fitted = _now(subject)
+            scores = explainer.explain(explained, task.seed)
+            finished = _now(subject)
         scores.check(explained.instances, wanted.explainer)
         top_k = self.settings.metrics.top_k or motif_size(loaded.benchmark) or subject.max_nodes
         metrics, selected = measure(
             explained,
             scores,
-            GroundTruth.of(loaded.benchmark, explained),
+            GroundTruth.of(loaded.benchmark, explained) if loaded.truth is None else loaded.truth(explained),
             top_k=top_k,
             settings=self.settings.metrics,
         )
+        metrics["evaluations"] = evaluations()
         metrics["fit_seconds"] = fitted - began
         metrics["milliseconds"] = 1000 * (finished - fitted) / len(explained)
         return replace(
@@ -190,6 +200,31 @@ class Bench:
             deterministic=bool(getattr(explainer, "deterministic", False)),
             selected=pack(selected, explained.instances.node_counts),
         )
+
+
+@contextmanager
+def counted_evaluations(subject: Subject) -> Iterator[Callable[[], float]]:
+    """Counts how often the model is evaluated within a block, whoever evaluates it.
+
+    One evaluation is as many nodes as an instance has on average with what surrounds it, so that a call on a part of
+    an instance counts as a part, and one on a thousand instances as a thousand.
+
+    Yields:
+        A function that returns the evaluations so far, for each instance of ``subject``.
+    """
+    graphs = subject.instances.surroundings or subject.instances
+    rows = 0
+
+    def count(_module: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        nonlocal rows
+        x = arguments[0] if arguments else named.get("x")
+        rows += x.size(0) if isinstance(x, torch.Tensor) else 0
+
+    handle = subject.model.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        yield lambda: rows / max(graphs.num_nodes, 1)
+    finally:
+        handle.remove()
 
 
 def file_of(cell: Cell) -> str:

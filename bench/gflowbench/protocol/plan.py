@@ -72,6 +72,9 @@ _SUITE: dict[str, dict[str, Part]] = {
         "mutagenicity": Part(seeds=2, every=10, settings=_MEDIUM),
         ELSEWHERE: Part(seeds=3),
     },
+    "kernelshap": _THREE,
+    "gnnshap": {"mutagenicity": Part(seeds=2, every=10), ELSEWHERE: Part(seeds=2, every=5)},
+    "gstarx": {"mutagenicity": Part(seeds=2, every=10), ELSEWHERE: Part(seeds=2, every=5)},
     "rg-explainer": _FIVE,
     "rg-explainer-no-pretraining": _THREE,
     "beam": _THREE,
@@ -83,13 +86,19 @@ _SUITE: dict[str, dict[str, Part]] = {
 
 _FEW = {"ba-shapes": 12, "ba-community": 12, "tree-cycles": 5, "tree-grid": 24, "ba-2motifs": 16, "mutagenicity": 80}
 """In a first look, every n-th instance of a dataset: five to thirteen of them."""
+_FEW_COALITIONS = {"num_samples": 128}
+_FEW_STARTS = {"num_starts": 20, "sample_size": 5}
 _FAST: dict[str, dict[str, Part]] = {
+    "gnnshap": {name: Part(every=every, settings=_FEW_COALITIONS) for name, every in _FEW.items()},
+    "gstarx": {name: Part(every=every, settings=_FEW_STARTS) for name, every in _FEW.items()},
     "subgraphx": {
         "ba-shapes": Part(every=20, settings=_SHORT),
         "ba-community": Part(every=30, settings=_SHORT),
         "ba-2motifs": Part(every=16, settings=_MEDIUM),
     },
 }
+
+_QUICK: dict[str, Mapping[str, Any]] = {"gnnshap": _FEW_COALITIONS, "gstarx": _FEW_STARTS, "subgraphx": _SHORT}
 
 
 def whole(explainer: str, dataset: str) -> Part:
@@ -109,6 +118,11 @@ def fast(explainer: str, dataset: str) -> Part:
         return slow
     found = _find(_FAST.get(explainer, {}), dataset, Part(every=_FEW.get(dataset, 10), settings=slow.settings))
     return replace(found, seeds=1)
+
+
+def quick(explainer: str, dataset: str) -> Part:
+    """Returns a first look at tasks that are small already: one seed, short searches, all instances."""
+    return Part(seeds=1, settings=_QUICK.get(explainer, {}))
 
 
 def _find(parts: Mapping[str, Part], dataset: str, otherwise: Part) -> Part:

@@ -23,6 +23,7 @@ ROWS: dict[str, tuple[str, int]] = {name: (title, 3) for name, title in METRICS.
     "stability": ("stability over seeds", 3),
     "fit_seconds": ("fitting, seconds", 2),
     "milliseconds": ("explaining, ms an instance", 2),
+    "evaluations": ("evaluations of the model an instance, fitting included", 1),
 }
 """Rows of a detailed table: how a metric is called, and its digits."""
 

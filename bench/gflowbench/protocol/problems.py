@@ -15,6 +15,8 @@ from gflowexplainer.errors import DatasetError, one_of
 
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
+    from gflowbench.metrics.ground_truth import GroundTruth
+    from gflowexplainer.model.task_inputs import TaskInputs
 
     _Parts = tuple[nn.Module, Benchmark, dict[str, Any]]
 
@@ -33,12 +35,16 @@ class Loaded:
         benchmark: The dataset.
         index: What is explained, shape ``[I]``.
         facts: Where both come from, for the record.
+        truth: Reads the truth off at instances that are cut out, where it is not on the graphs of the benchmark.
+        mode: What the GNN predicts, as PyG calls it.
     """
 
     model: nn.Module
     benchmark: Benchmark
     index: Tensor
     facts: dict[str, Any] = field(default_factory=dict)
+    truth: Callable[[TaskInputs], GroundTruth] | None = None
+    mode: str = "multiclass_classification"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,148 @@
+"""The page of a leaderboard, as Markdown: who is first and by how much, ranks, costs, and what failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from gflowbench.explainers.registry import names
+from gflowbench.leaderboard.ranking import Standing, mean_ranks, standings
+from gflowbench.protocol.presentation import TITLES, failures, thinning
+from gflowbench.protocol.record import OK, Record, left_out_lines
+from gflowexplainer.report.tables import NOT_THERE, Table
+from gflowexplainer.storage.provenance import code_digest, environment
+
+TITLE_OF = {
+    "auc_own": "AUC of edges, own motif, pooled",
+    "auc_node": "AUC of nodes, mean of instances",
+    "gea": "GEA: Jaccard index of the explanation with the truth",
+    "characterization": "Characterization score",
+    "robust_fidelity_plus": "Robust fidelity+",
+    "robust_fidelity_minus": "Robust fidelity- (smaller is better)",
+    "unfaithfulness": "GEF, unfaithfulness (smaller is better)",
+    "sufficiency_area": "Fidelity-, mean over 1 to 16 nodes (smaller is better)",
+}
+SCORES = {
+    "paper": tuple(TITLE_OF),
+    "logic": tuple(name for name in TITLE_OF if name != "auc_own"),
+    "molecules": tuple(name for name in TITLE_OF if name != "auc_own"),
+    "real": tuple(name for name in TITLE_OF if name not in ("auc_own", "auc_node", "gea")),
+}
+"""Scores of a suite; the first one decides the sentences."""
+
+
+def page(records: Mapping[str, Record], *, notes: Sequence[str] = ()) -> str:
+    """Writes the page of some suites.
+
+    Args:
+        records: Results of the protocol by suite.
+        notes: Lines below the head, such as how much was thinned.
+    """
+    made = environment()
+    digest = code_digest("gflowbench", "gflowexplainer")
+    blocks = [
+        "# Leaderboard",
+        f"Written by a command on {made['created'][:10]}, code `{digest}`, {made['device']['cpus']} cores. "
+        "Floors come first: what they reach needs no explainer. A rank is shared by explainers that differ by no more "
+        "than the spread over seeds and GNNs (.005 where there is one run). Evaluations are those of the model, an "
+        "instance, fitting included.",
+        *notes,
+    ]
+    for suite, record in records.items():
+        blocks += _suite(suite, record)
+    return "\n\n".join(blocks) + "\n"
+
+
+def sentence(dataset: str, table: Sequence[Standing], cost: Mapping[str, float]) -> str:
+    """Says of a task who is first, by how much, at which cost, and whether a floor would have done.
+
+    Args:
+        dataset: The task.
+        table: Its standings, best first.
+        cost: Milliseconds an instance of each explainer.
+    """
+    floors = set(names("floors"))
+    first = [s for s in table if s.rank == 1]
+    best = table[0]
+    behind = next((s for s in table if s.rank > 1), None)
+    floor = next((s for s in table if s.explainer in floors), None)
+    who = ", ".join(s.explainer for s in first)
+    words = [f"**{TITLES.get(dataset, dataset)}**: {who} {'is' if len(first) == 1 else 'are'} first ({best.mean:.3f}"]
+    words[0] += f", {cost[best.explainer]:.3g} ms an instance)" if best.explainer in cost else ")"
+    if behind is not None:
+        words.append(f"next is {behind.explainer} ({behind.mean:.3f})")
+    if floor is None:
+        return "; ".join(words) + "."
+    if floor.rank == 1:
+        words.append(f"the floor '{floor.explainer}' does as well ({floor.mean:.3f})")
+    else:
+        words.append(f"the best floor is '{floor.explainer}' ({floor.mean:.3f})")
+    ours = next((s for s in table if s.explainer == "gflow"), None)
+    if ours is not None and ours.rank > 1:
+        words.append(f"ours is not first: rank {ours.rank} ({ours.mean:.3f})")
+    return "; ".join(words) + "."
+
+
+def _suite(suite: str, record: Record) -> list[str]:
+    datasets = list(dict.fromkeys(cell.dataset for cell in record.cells))
+    blocks = [f"## Suite {suite}", f"```bash\n{record.command}\n```"]
+    main = SCORES[suite][0]
+    cost = {dataset: _means(record, "milliseconds", dataset) for dataset in datasets}
+    tables = {dataset: standings(record, dataset, main) for dataset in datasets}
+    lines = [sentence(dataset, table, cost[dataset]) for dataset, table in tables.items() if table]
+    lines.sort(key=lambda line: "ours is not first" not in line)
+    blocks += [f"By {TITLE_OF[main]}:", "\n".join(f"- {line}" for line in lines)]
+    for metric in SCORES[suite]:
+        found = {dataset: standings(record, dataset, metric) for dataset in datasets}
+        if any(found.values()):
+            blocks.append(_ranked(TITLE_OF[metric], found, record).to_markdown().strip())
+    blocks.append(_costs(record).to_markdown().strip())
+    blocks += [table.to_markdown().strip() for table in thinning(record)]
+    rest = [*left_out_lines(record.left_out), *failures(record)]
+    if rest:
+        blocks.append("\n".join(f"- {line}" for line in rest))
+    return blocks
+
+
+def _ranked(title: str, tables: Mapping[str, Sequence[Standing]], record: Record) -> Table:
+    """Makes a table of explainers against tasks: mean, spread, and the rank in brackets."""
+    ranks = mean_ranks(list(tables.values()))
+    by_name = {dataset: {s.explainer: s for s in table} for dataset, table in tables.items()}
+    rows = [
+        (name, *(_cell(by_name[dataset].get(name)) for dataset in tables), f"{ranks[name]:.1f}")
+        for name in _floors_first(ranks)
+    ]
+    heads = (TITLES.get(dataset, dataset) for dataset in tables)
+    return Table(f"{title}; rank in brackets", ("explainer", *heads, "mean rank"), tuple(rows))
+
+
+def _costs(record: Record) -> Table:
+    columns = {"fit_seconds": "fitting, s", "milliseconds": "explaining, ms", "evaluations": "evaluations"}
+    found = {metric: _means(record, metric) for metric in columns}
+    rows = [
+        (name, *(f"{found[metric][name]:.3g}" if name in found[metric] else NOT_THERE for metric in columns))
+        for name in _floors_first(dict.fromkeys(cell.explainer for cell in record.cells if cell.status == OK))
+    ]
+    return Table("What it costs, mean over tasks", ("explainer", *columns.values()), tuple(rows))
+
+
+def _means(record: Record, metric: str, dataset: str | None = None) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for cell in record.cells:
+        value = cell.metrics.get(metric, math.nan)
+        if cell.status == OK and dataset in (None, cell.dataset) and not math.isnan(value):
+            values.setdefault(cell.explainer, []).append(value)
+    return {name: sum(found) / len(found) for name, found in values.items()}
+
+
+def _floors_first(found: Mapping[str, object]) -> list[str]:
+    floors = set(names("floors"))
+    by_rank = sorted(found, key=lambda name: value if isinstance(value := found[name], float) else 0.0)
+    return sorted(by_rank, key=lambda name: name not in floors)
+
+
+def _cell(standing: Standing | None) -> str:
+    if standing is None:
+        return NOT_THERE
+    spread = "" if math.isnan(standing.spread) else f" ± {standing.spread:.3f}"
+    return f"{standing.mean:.3f}{spread} ({standing.rank})"

@@ -1,0 +1,143 @@
+"""Suites as problems of the protocol: the same cells, workers and metrics for every task and every explainer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gflowbench.datasets import Benchmark
+from gflowbench.metrics.ground_truth import GroundTruth
+from gflowbench.models import MODELS
+from gflowbench.protocol.printed_numbers import DATASETS
+from gflowbench.protocol.problems import Loaded, Problem, problem
+from gflowbench.suites.halves import seeds_of
+from gflowexplainer.errors import DatasetError, one_of
+from gflowexplainer.model.task_inputs import TaskInputs
+
+if TYPE_CHECKING:
+    from gflowbench.suites.task import SuiteTask, TaskTruth
+
+SUITES = ("paper", "logic", "molecules", "real")
+LARGE_TASKS, FEW_CASES = 60, 24
+"""Predictions of a task that are explained, and in a first look."""
+FIRST_TASKS = ("or", "and-far", "sum-graph", "distance")
+"""Logic tasks of a first look: enough alone, needed together, a value, and at nodes."""
+_FIRST_LOOK = "gin"
+_SIZE = 8
+"""Nodes of an explanation at most where no truth says how large one is."""
+
+
+def problems_of(
+    suite: str, out: Path, *, tasks: Sequence[str] = (), gnns: Sequence[str] = (), fast: bool = False
+) -> list[Problem]:
+    """Names the problems of a suite.
+
+    Args:
+        suite: ``"paper"``: the paper's six datasets with published GNNs. Others: the suites of that name, with GNNs
+            that are trained on first use and kept in ``out``.
+        out: Folder of trained GNNs.
+        tasks: Some tasks of the suite; all if not given.
+        gnns: Convolutions, for suites whose GNNs are trained; those of the suite if not given.
+        fast: One GNN a task, fewer predictions, and of the logic tasks :data:`FIRST_TASKS`.
+    """
+    one_of("suite", suite, SUITES)
+    if suite == "paper":
+        return [problem(one_of("task", name, tuple(DATASETS))) for name in tasks or DATASETS]
+    from gflowbench.suites.digests import suites_code
+    from gflowbench.suites.run import GNNS_OF, TASKS
+
+    chosen = [one_of("task", name, TASKS[suite]) for name in tasks or TASKS[suite]]
+    if fast and not tasks:
+        chosen = [name for name in chosen if name in FIRST_TASKS or suite != "logic"]
+    kinds = [one_of("gnn", name, GNNS_OF[suite]) for name in gnns or GNNS_OF[suite]]
+    if fast and not gnns:
+        kinds = [_FIRST_LOOK] if _FIRST_LOOK in kinds else kinds[:1]
+    number = FEW_CASES if fast else LARGE_TASKS
+    seeds = seeds_of("development", 1 if fast else 3)
+    found = []
+    for task in chosen:
+        for gnn in kinds:
+            for seed in seeds:
+                settings = {"suite": suite, "seed": seed, "cases": number, "suites_code": suites_code()}
+                load = partial(load_task, suite, task, gnn, seed, number, out)
+                architecture = gnn if gnn in MODELS else None
+                found.append(Problem(task, f"{gnn} {seed}", load, settings, architecture))
+    return found
+
+
+def tasks_of(suite: str) -> tuple[str, ...]:
+    """Returns the names of all tasks of a suite."""
+    if one_of("suite", suite, SUITES) == "paper":
+        return tuple(DATASETS)
+    from gflowbench.suites.run import TASKS
+
+    return tuple(TASKS[suite])
+
+
+def load_task(suite: str, task: str, gnn: str, seed: int, num_cases: int, out: Path) -> Loaded:
+    """Makes a task of a suite and trains its GNN, or reads it where that was done before."""
+    from gflowbench.suites.run import Cell, prepare
+
+    ready = prepare(Cell(suite, task, gnn, seed, "truth", None, num_cases), out)
+    if not ready.learned or not ready.cases:
+        raise DatasetError(f"The {gnn} of seed {seed} has not learned '{task}' (score {ready.score:.3f}): left out.")
+    instances = [case.instance for case in ready.cases]
+    made = ready.task
+    graphs = made.graphs if made.level == "node" else [made.graphs[i] for i in instances]
+    index = torch.tensor(instances) if made.level == "node" else torch.arange(len(instances))
+    benchmark = Benchmark(
+        name=task,
+        task=made.level,
+        graphs=graphs,
+        index=index,
+        num_classes=made.num_classes,
+        source="generated" if suite == "logic" else "downloaded",
+        provenance=made.provenance,
+        motif_size=truth_size(made, instances) or _SIZE,
+    )
+    facts: dict[str, Any] = {"gnn": f"{gnn} trained here, seed {seed}", "gnn_score": ready.score}
+    truths = {int(place): made.truths[i] for place, i in zip(index, instances, strict=True) if i in made.truths}
+    read = partial(read_truth, truths) if truths else None
+    return Loaded(ready.model, benchmark, index, facts, read, made.mode)
+
+
+def truth_size(task: SuiteTask, instances: Sequence[int]) -> int | None:
+    """Returns the median number of nodes that decide an instance; ``None`` where nobody knows."""
+    sizes = [int(task.truths[i].union.sum()) for i in instances if i in task.truths]
+    sizes = [size for size in sizes if size]
+    return int(torch.tensor(sizes).median()) if sizes else None
+
+
+def read_truth(truths: dict[int, TaskTruth], inputs: TaskInputs) -> GroundTruth:
+    """Reads the truth of instances off: the nodes of all parts, and the edges inside a part.
+
+    Args:
+        truths: What decides each instance, by its id.
+        inputs: Instances cut out of the task's graphs.
+    """
+    instances = inputs.instances
+    node = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
+    edge = torch.zeros(instances.edge_index.size(1), dtype=torch.bool, device=instances.device)
+    for number, index in enumerate(inputs.index.tolist()):
+        truth = truths.get(index)
+        if truth is None:
+            continue
+        nodes = slice(int(instances.ptr[number]), int(instances.ptr[number + 1]))
+        edges = slice(int(instances.edge_ptr[number]), int(instances.edge_ptr[number + 1]))
+        ids = instances.node_id[nodes]
+        node[nodes] = truth.union.to(ids.device)[ids]
+        ends = instances.node_id[instances.edge_index[:, edges]]
+        for part in truth.parts or (tuple(truth.union.nonzero().view(-1).tolist()),):
+            edge[edges] |= _inside(ends, part)
+    return GroundTruth(edge, edge, node)
+
+
+def _inside(ends: Tensor, part: Sequence[int]) -> Tensor:
+    """Tells which edges ``[2, e]`` have both ends in a part."""
+    members = torch.tensor(list(part), dtype=torch.long, device=ends.device)
+    return torch.isin(ends, members).all(dim=0) & (ends[0] != ends[1])
