@@ -35,7 +35,7 @@ def test_evidence_that_explains_nothing(sampled, share, said):
     reward = sampled.sampler.reward
     before = reward.consensus
     try:
-        reward.consensus = replace(before, explained=share)
+        reward.consensus = replace(before, chosen=replace(before.chosen, explained=share))
         doubts = Doubts(sampled.sampler, torch.tensor([64.0]), 64).of(0)
     finally:
         reward.consensus = before
