@@ -379,3 +379,12 @@ def test_a_folder_knows_which_links_it_is_of(tmp_path):
     other = GFlowExplainer(**QUICK, remove_link=False)
     with pytest.raises(GFlowExplainerError, match="remove_link"):
         other.fit(model, graph, edge_label_index=PAIRS, folder=tmp_path, progress=False)
+
+
+def test_links_farther_apart_than_those_fitted_to_are_joined():
+    graph = graph_of([(0, 1), (1, 2), *((i, i + 1) for i in range(3, 10))])
+    algorithm = GFlowExplainer(**{**QUICK, "max_nodes": 8})
+    algorithm.fit(LinkModel(), graph, edge_label_index=torch.tensor([[0], [2]]), progress=False)
+    found = algorithm.explain(LinkModel(), graph, edge_label_index=torch.tensor([[3], [7]]))[0]
+    assert found.connected
+    assert all({3, 4, 5, 6, 7} <= set(subgraph.nodes) for subgraph in found.subgraphs)

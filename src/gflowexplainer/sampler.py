@@ -57,9 +57,16 @@ class SamplerState:
         return cls(sections["network"], None if agreed is None else Consensus.from_tensors(agreed))
 
 
-def _bounded(settings: Settings, instances: Instances, state: SamplerState | None) -> Settings:
-    """Lowers the bound on the size of subgraphs to what instances have, or a network has learned about."""
+def _bounded(settings: Settings, inputs: TaskInputs, state: SamplerState | None) -> Settings:
+    """Lowers the bound on the size of subgraphs to what instances have, or a network has learned about.
+
+    A network for links has room for all nodes of the graph: other links may be farther apart than those it is fitted
+    to, and what does not reach the other end is no explanation.
+    """
+    instances = inputs.instances
     most = instances.largest
+    if instances.other_end is not None and state is None:
+        most = max(most, *(graph.x.size(0) for graph in inputs.graphs))
     known = None if state is None else state.network.get(SIZES)
     if known is not None:
         most = min(most, known.size(0) - 1)
@@ -91,7 +98,7 @@ class FlowSampler:
         consensus: Consensus | None = None,
     ) -> None:
         self.inputs = inputs
-        self.settings = settings = _bounded(settings, inputs.instances, state)
+        self.settings = settings = _bounded(settings, inputs, state)
         if state is not None:
             if state.consensus is None and settings.reward == RewardType.consensus:
                 raise CheckpointError("What was stored holds no consensus reward, or one of another version.")
