@@ -125,11 +125,13 @@ class GFlowExplainer(ExplainerAlgorithm):
         if level not in (ModelTaskLevel.node, ModelTaskLevel.graph):
             logging.error(f"'{name}' only supports node-level and graph-level explanations (got '{level.value}')")
             return False
-        for kind in ("node_mask_type", "edge_mask_type"):
-            mask = getattr(self.explainer_config, kind)
-            if mask not in (None, MaskType.object):
-                logging.error(f"'{name}' explains by whole nodes: '{kind}' must be 'object' (got '{mask.value}')")
-                return False
+        mask = self.explainer_config.edge_mask_type
+        if mask not in (None, MaskType.object):
+            logging.error(
+                f"'{name}' explains edges as a whole: 'edge_mask_type' must be 'object' (got '{mask.value}'). "
+                "Contributions of their features are 'explanation.feature_contributions(\"edge_attr\")'"
+            )
+            return False
         return True
 
     def forward(
@@ -174,6 +176,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             for name in ("node_mask", "edge_mask"):
                 if getattr(self.explainer_config, f"{name}_type") is None:
                     del explanation[name]
+            explanation.show_features(self.explainer_config.node_mask_type)
         return explanation
 
     def fit(

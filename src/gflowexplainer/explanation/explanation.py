@@ -17,6 +17,7 @@ from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.certificate import Certificate
 from gflowexplainer.explanation.pictures import Picture, draw, svg
 from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution, shown
+from gflowexplainer.explanation.studies import Studied, Studies
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
 from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 KIND = "explanation"
 
 
-class SubgraphExplanation(Explanation):
+class SubgraphExplanation(Studied, Explanation):
     """A PyG explanation that holds a distribution over connected subgraphs.
 
     ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` are the probabilities that a node, or both ends of an edge, lie
@@ -169,7 +170,7 @@ class SubgraphExplanation(Explanation):
     # What is shown: masks where there are any, so that a thresholded explanation is shown thresholded.
 
     def _node_values(self) -> np.ndarray:
-        if "node_mask" in self:
+        if "node_mask" in self and "_features_shown" not in self._store.__dict__:
             return self.node_mask.sum(dim=1).double().cpu().numpy()
         values = np.zeros(self._num_nodes())
         for subgraph in self._known.subgraphs:
@@ -315,6 +316,8 @@ class SubgraphExplanation(Explanation):
             "sparse": sparse,
             "model_config": None if config is None else config_to_dict(config),
             "model_args": self._store.__dict__.get("_model_args"),
+            "studies": self.studies.to_dict(),
+            "features_shown": "_features_shown" in self._store.__dict__,
         }
         write_checkpoint(Path(path), {"fields": tensors}, meta)
 
@@ -334,6 +337,9 @@ class SubgraphExplanation(Explanation):
                 explanation._model_config = ModelConfig(**meta["model_config"])
             if meta["model_args"] is not None:
                 explanation._model_args = meta["model_args"]
+            explanation._studies = Studies.from_dict(meta.get("studies", {}))
+            if meta.get("features_shown"):
+                explanation._features_shown = True
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
         return explanation

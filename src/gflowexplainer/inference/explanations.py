@@ -20,9 +20,11 @@ from gflowexplainer.explanation.ranked_subgraphs import (
     SubgraphDistribution,
     SubgraphPredictions,
 )
+from gflowexplainer.explanation.studies import Studies
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.certify import certify, same_model
 from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
+from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.ops.streams import Stream
@@ -154,9 +156,19 @@ class SampledExplanations:
             **arguments,
         )
         explanation._model_args = list(arguments)
+        explanation._studies = Studies(self._study(i, distribution), model=self.model_name)
         if self.config is not None:
             explanation._model_config = self.config
         return explanation
+
+    def _study(self, i: int, distribution: SubgraphDistribution) -> InstanceStudy:
+        """Returns what counterfactuals and contributions of features are computed by."""
+        node_id, outer = self.sampler.instances.node_id, self.sampler.inputs.graphs[i].nodes
+
+        def name(node: int) -> int:
+            return int(node_id[node]) if outer is None else int(outer[node_id[node]])
+
+        return InstanceStudy(self.sampler, i, lambda: [s.nodes for s in distribution.subgraphs], name, self.model_name)
 
     def _rank(self, i: int) -> Sequence[RankedSubgraph]:
         """Lists the different subgraphs of an instance, most probable first."""
