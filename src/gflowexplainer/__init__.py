@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING
 from gflowexplainer.version import __version__
 
 if TYPE_CHECKING:
+    from gflowexplainer.catalogue.motif_catalogue import motifs
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.explanation.explanation import SubgraphExplanation
     from gflowexplainer.explanation.explanation_list import ExplanationList
 
-__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "__version__"]
+__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "__version__", "motifs"]
 
 _HOMES = {
     "ExplanationList": "gflowexplainer.explanation.explanation_list",
     "GFlowExplainer": "gflowexplainer.explainer",
     "SubgraphExplanation": "gflowexplainer.explanation.explanation",
+    "motifs": "gflowexplainer.catalogue.motif_catalogue",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Imports a class, and with it torch, when it is first named."""
+    """Imports a public name, and with it torch, when it is first named."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'gflowexplainer' has no attribute {name!r}")

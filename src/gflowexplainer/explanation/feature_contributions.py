@@ -50,7 +50,9 @@ class FeatureContributions:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> FeatureContributions:
         """Reads what :meth:`to_dict` gave, also after JSON has made lists of tuples."""
-        plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
         return cls(**plain | {"rows": tuple((int(r), int(f), float(v)) for r, f, v in values["rows"])})
 
     def bars(self, names: list[str] | None = None, k: int = 10) -> str:
