@@ -22,6 +22,8 @@ _LISTED = 5
 _CANDIDATES = 40
 _USED = 6
 _EXAMPLES = 5
+_SHOWN_WHOLE = 0.25
+"""How often a motif must be shown, as a share of how often a fragment of it is, for the fragment to count for it."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Motif:
         number: Its number in the catalogue, by which rules name it.
         label: The class; ``None`` for regression.
         form: The motif itself: labels of its nodes, and edges.
-        share: Mean probability of exactly this motif in the class's explanations.
-        support: Share of the class's explanations whose first subgraph, or parts, hold it.
+        share: Mean weight of this motif, and of fragments that only it has, among the first subgraphs.
+        support: Share of the class's explanations whose first subgraph, or parts, hold it or such a fragment.
         present: Share of the class's graphs (at node level: computation graphs, at the explained node) that hold it.
         elsewhere: The same of the other classes; ``None`` where there are none.
         probability_with: Mean probability of the class, or value, with only it.
@@ -194,8 +196,8 @@ def motifs(
         for form in forms
     }
     made: dict[int | None, list[Motif]] = {label: [] for label in _ordered(classes)}
-    for label, form, share, uses in chosen:
-        motif = _motif(label, form, share, uses, found, graphs, classes, inside[form])
+    for (label, form, share, uses), fragments in _closed(chosen, inside):
+        motif = _motif(label, form, fragments, share, uses, found, graphs, classes, inside[form])
         if motif.support >= min_support:
             made[label].append(motif)
     numbered: dict[int | None, tuple[Motif, ...]] = {}
@@ -243,6 +245,26 @@ def _candidates(
     return [(label, form, mass[form], uses[form]) for form in best if len({p for p, _ in uses[form]}) >= min(few, 2)]
 
 
+def _closed(
+    chosen: Sequence[Candidate], inside: dict[CanonicalForm, list[bool]]
+) -> list[tuple[Candidate, list[CanonicalForm]]]:
+    """Counts a fragment for the whole: a motif that lies in a larger one, and in no other graphs than that.
+
+    An explanation that shows a motif but for one node shows something that only the motif has. The larger one must be
+    shown often enough by itself. Returns what is left, each with its fragments.
+    """
+    left: list[tuple[Candidate, list[CanonicalForm]]] = []
+    for label, form, share, uses in sorted(chosen, key=lambda c: -len(c[1])):
+        for place, ((of, whole, more, places), fragments) in enumerate(left):
+            same = of == label and len(whole) > len(form) and inside[whole] == inside[form]
+            if same and more >= _SHOWN_WHOLE * share and holds(LabelledGraph(whole.labels, whole.neighbors()), form):
+                left[place] = ((of, whole, more + share, places), [*fragments, form])
+                break
+        else:
+            left.append(((label, form, share, uses), []))
+    return left
+
+
 def _shown(explanation: SubgraphExplanation) -> list[tuple[Any, float]]:
     """Returns the parts of an explanation, else its first subgraphs, with their weights: the first counts for half."""
     parts = getattr(explanation, "parts", None)
@@ -256,6 +278,7 @@ def _shown(explanation: SubgraphExplanation) -> list[tuple[Any, float]]:
 def _motif(
     label: int | None,
     form: CanonicalForm,
+    fragments: Sequence[CanonicalForm],
     share: float,
     uses: Sequence[tuple[int, Any]],
     found: Sequence[SubgraphExplanation],
@@ -270,7 +293,8 @@ def _motif(
     for place in own:
         parts = getattr(found[place], "parts", None) or found[place].subgraphs[:1]
         nodes = {node for part in parts for node in part.nodes}
-        shown += inside[place] and holds(graphs[place], form, at=found[place].explained_node, among=nodes)
+        at = found[place].explained_node
+        shown += inside[place] and any(holds(graphs[place], one, at=at, among=nodes) for one in (form, *fragments))
     column = 0 if label is None else label
     with_it = [subgraph.prediction_only[column] for _, subgraph in uses[:50]]
     without = [subgraph.prediction_without[column] for _, subgraph in uses[:50]]

@@ -66,6 +66,12 @@ def explain(
         bool,
         typer.Option("--certificate", help="Measure the exact distance to the target.", rich_help_panel="How"),
     ] = False,
+    sentences: Annotated[
+        bool,
+        typer.Option(
+            "--summary", help="Say of each what would change it and which features count.", rich_help_panel="How"
+        ),
+    ] = False,
     seed: options.Seed = None,
     device: options.Device = "cpu",
     out: options.Out = None,
@@ -108,9 +114,12 @@ def explain(
         tell(f"Explaining {asked.sentence()}")
         if together:
             fit_in_folder(algorithm, asked, run.folder, quiet)
-        _explain(algorithm, asked, run, certificate, quiet)
+        _explain(algorithm, asked, run, certificate, sentences, quiet)
         cases = [run.case(asked.name(place)) for place in asked.index]
         results = summary(run, cases)
+        summaries = {case.name: case.explanation.summary() for case in cases} if sentences else {}
+        for entry in results["instances"] if sentences else ():
+            entry["summary"] = summaries[entry["name"]].to_dict()
         shown = table(cases)
         notes = bound_notes(cases)
         run.write_results(results, [shown], notes)
@@ -127,6 +136,8 @@ def explain(
             print_table(shown)
             for note in notes:
                 typer.echo(note)
+            for name, said in summaries.items():
+                typer.echo(f"{name}: {' '.join(said.sentences)}")
             typer.echo(f"Report: {run.folder / 'report.html'}" if report else f"Run: {run.folder}")
 
 
@@ -164,7 +175,9 @@ def _algorithm(
     return algorithm
 
 
-def _explain(algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certificate: bool, quiet: bool) -> None:
+def _explain(
+    algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certificate: bool, sentences: bool, quiet: bool
+) -> None:
     """Explains what is not stored yet and stores each answer as it comes."""
     from tqdm.auto import tqdm
 
@@ -187,6 +200,8 @@ def _explain(algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certific
             for place, explanation in zip(places, found, strict=True):
                 if certificate:
                     _ = explanation.certificate  # computed when asked for, and kept by the file only then
+                if sentences:
+                    explanation.summary()  # asks the model, and the file keeps what it said
                 run.store(asked.case(place, explanation))
                 bar.update()
             if not shows_bars(quiet):

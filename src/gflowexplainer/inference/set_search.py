@@ -6,6 +6,7 @@ far removing a set goes. It is deterministic.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
@@ -16,6 +17,8 @@ Units = tuple[int, ...]
 _BEAM = 4
 _SHRUNK = 4
 _AT_ONCE = 512
+_CONSIDERED = 128
+_LARGE = 32
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class SetSearch:
         self._measure, self._connected = measure, connected
         self._known: dict[Units, float] = {}
         self._joined: dict[Units, bool] = {}
+        self._considered: list[int] = []
 
     @property
     def tried(self) -> int:
@@ -71,7 +75,8 @@ class SetSearch:
             return None
         starts = list(dict.fromkeys(tuple(sorted(set(units))) for units in begin if units))
         self._try(starts)
-        self._try([(unit,) for unit in range(self.num_units)])
+        self._considered = self._likely(starts)
+        self._try([(unit,) for unit in self._considered])
         best = self._shrink_all()
         if best is None or len(best) > 2:
             self._grow([()], len(best) - 1 if best else self.num_units)
@@ -88,6 +93,13 @@ class SetSearch:
             return None
         same = sorted((u for u, value in self._known.items() if value > 0 and len(u) == len(best)), key=self._order)
         return FoundSet(same[0], tuple(same[1:]), complete, self.tried)
+
+    def _likely(self, starts: Sequence[Units]) -> list[int]:
+        """Picks the units that growth considers: all where they are few, else those most often in ``starts``."""
+        if self.num_units <= _CONSIDERED:
+            return list(range(self.num_units))
+        often = Counter(unit for units in starts for unit in units)
+        return sorted(sorted(range(self.num_units), key=lambda unit: (-often[unit], unit))[:_CONSIDERED])
 
     def _order(self, units: Units) -> tuple[bool, bool, float, Units]:
         """Sorts sets: connected ones first, then what goes farthest."""
@@ -115,7 +127,14 @@ class SetSearch:
         return min(ends, key=lambda u: (len(u), *self._order(u)), default=None)
 
     def _shrink(self, units: Units) -> Units:
-        """Leaves units out one by one as long as the change stays."""
+        """Leaves units out one by one, of large sets many at a time, as long as the change stays."""
+        while len(units) > _LARGE:
+            step = len(units) // 8
+            less = self._try(units[:i] + units[i + step :] for i in range(0, len(units), step))
+            still = [smaller for smaller in less if self._known[smaller] > 0]
+            if not still:
+                break
+            units = min(still, key=self._order)
         while len(units) > 1:
             less = self._try(units[:i] + units[i + 1 :] for i in range(len(units)))
             still = [smaller for smaller in less if self._known[smaller] > 0]
@@ -128,7 +147,7 @@ class SetSearch:
         """Adds the unit that goes farthest, to a few sets at a time, until one of them brings about the change."""
         beam, spent = list(states), self.tried
         while beam and self.tried - spent < self.limit and len(beam[0]) < largest:
-            larger = {tuple(sorted((*u, unit))) for u in beam for unit in range(self.num_units) if unit not in u}
+            larger = {tuple(sorted((*u, unit))) for u in beam for unit in self._considered if unit not in u}
             self._try(sorted(larger))
             beam = sorted(larger, key=lambda u: (-self._known[u], u))[:_BEAM]
             if beam and self._known[beam[0]] > 0:
