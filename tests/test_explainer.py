@@ -203,7 +203,7 @@ def test_metrics_of_pyg():
 
 @pytest.mark.parametrize(
     ("level", "more"),
-    [("edge", {}), ("node", {"node_mask_type": "attributes"}), ("node", {"node_mask_type": "common_attributes"})],
+    [("edge", {}), ("node", {"edge_mask_type": "attributes"})],
 )
 def test_what_is_not_supported_is_refused_with_a_reason(level, more, caplog):
     with pytest.raises(ValueError, match="does not support"):
