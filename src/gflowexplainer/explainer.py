@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
-from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
+from torch_geometric.explain.config import ExplanationType, ModelTaskLevel
 from tqdm.auto import tqdm
 
 from gflowexplainer.choices import Weighting
@@ -124,13 +124,6 @@ class GFlowExplainer(ExplainerAlgorithm):
         level = self.model_config.task_level
         if level not in (ModelTaskLevel.node, ModelTaskLevel.graph):
             logging.error(f"'{name}' only supports node-level and graph-level explanations (got '{level.value}')")
-            return False
-        mask = self.explainer_config.edge_mask_type
-        if mask not in (None, MaskType.object):
-            logging.error(
-                f"'{name}' explains edges as a whole: 'edge_mask_type' must be 'object' (got '{mask.value}'). "
-                "Contributions of their features are 'explanation.feature_contributions(\"edge_attr\")'"
-            )
             return False
         return True
 
