@@ -6,23 +6,25 @@ from typing import TYPE_CHECKING
 from gflowexplainer.version import __version__
 
 if TYPE_CHECKING:
+    from gflowexplainer.catalogue.motif_catalogue import motifs
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.explanation.explanation import SubgraphExplanation
     from gflowexplainer.explanation.explanation_list import ExplanationList
     from gflowexplainer.explanation.typed_explanation import TypedExplanation
 
-__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "TypedExplanation", "__version__"]
+__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "TypedExplanation", "__version__", "motifs"]
 
 _HOMES = {
     "ExplanationList": "gflowexplainer.explanation.explanation_list",
     "GFlowExplainer": "gflowexplainer.explainer",
     "SubgraphExplanation": "gflowexplainer.explanation.explanation",
     "TypedExplanation": "gflowexplainer.explanation.typed_explanation",
+    "motifs": "gflowexplainer.catalogue.motif_catalogue",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Imports a class, and with it torch, when it is first named."""
+    """Imports a public name, and with it torch, when it is first named."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'gflowexplainer' has no attribute {name!r}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
-from torch_geometric.explain.config import ExplanationType, MaskType
+from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 from tqdm.auto import tqdm
 
 from gflowexplainer.choices import Measure, Weighting
@@ -143,11 +143,13 @@ class GFlowExplainer(ExplainerAlgorithm):
     def supports(self) -> bool:
         """Says whether the connected settings can be explained; the reason why not is logged, as PyG does."""
         name = self.__class__.__name__
+        link = self.model_config.task_level == ModelTaskLevel.edge
         for kind in ("node_mask_type", "edge_mask_type"):
             mask = getattr(self.explainer_config, kind)
-            if mask not in (None, MaskType.object):
-                logging.error(f"'{name}' explains by whole nodes: '{kind}' must be 'object' (got '{mask.value}')")
-                return False
+            if mask in (None, MaskType.object) or (kind == "node_mask_type" and not link):
+                continue
+            logging.error(f"'{name}' explains by whole nodes: '{kind}' must be 'object' (got '{mask.value}')")
+            return False
         return True
 
     def forward(
@@ -189,6 +191,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             explanation.drop(
                 name for name in ("node_mask", "edge_mask") if getattr(self.explainer_config, f"{name}_type") is None
             )
+            if isinstance(explanation, SubgraphExplanation):
+                explanation.show_features(self.explainer_config.node_mask_type)
         return explanation
 
     def fit(

@@ -11,6 +11,7 @@ from gflowexplainer.cli.bulk import bulk
 from gflowexplainer.cli.doctor import doctor
 from gflowexplainer.cli.explain import explain
 from gflowexplainer.cli.fit import fit
+from gflowexplainer.cli.motifs import motifs
 from gflowexplainer.cli.report import report
 from gflowexplainer.cli.typed import explain_typed
 from gflowexplainer.version import __version__
@@ -31,7 +32,7 @@ app = typer.Typer(
 GROUP = "gflowexplainer.commands"
 """Entry points of this group are functions that become commands: those of ``gflowbench`` are."""
 
-for _command in (fit, explain, explain_typed, bulk, report, doctor):
+for _command in (fit, explain, explain_typed, bulk, report, motifs, doctor):
     app.command()(_command)
 for _entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
     app.command(_entry.name)(_entry.load())

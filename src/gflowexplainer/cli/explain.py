@@ -71,6 +71,12 @@ def explain(
             rich_help_panel="How",
         ),
     ] = None,
+    sentences: Annotated[
+        bool,
+        typer.Option(
+            "--summary", help="Say of each what would change it and which features count.", rich_help_panel="How"
+        ),
+    ] = False,
     seed: options.Seed = None,
     device: options.Device = "cpu",
     out: options.Out = None,
@@ -119,9 +125,12 @@ def explain(
         if together:
             fit_in_folder(algorithm, asked, run.folder, quiet)
         certified = len(asked.index) <= MOST_CERTIFIED if certificate is None else certificate
-        _explain(algorithm, asked, run, certified, quiet)
+        _explain(algorithm, asked, run, certified, sentences, quiet)
         cases = [run.case(asked.name(place)) for place in asked.index]
         results = summary(run, cases)
+        summaries = {case.name: case.explanation.summary() for case in cases} if sentences else {}
+        for entry in results["instances"] if sentences else ():
+            entry["summary"] = summaries[entry["name"]].to_dict()
         shown = table(cases)
         notes = warnings(cases)
         run.write_results(results, [shown], notes)
@@ -138,6 +147,8 @@ def explain(
             print_table(shown)
             for note in notes:
                 typer.echo(note)
+            for name, said in summaries.items():
+                typer.echo(f"{name}: {' '.join(said.sentences)}")
             typer.echo(f"Report: {run.folder / 'report.html'}" if report else f"Run: {run.folder}")
 
 
@@ -175,7 +186,9 @@ def _algorithm(
     return algorithm
 
 
-def _explain(algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certificate: bool, quiet: bool) -> None:
+def _explain(
+    algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certificate: bool, sentences: bool, quiet: bool
+) -> None:
     """Explains what is not stored yet and stores each answer as it comes."""
     from tqdm.auto import tqdm
 
@@ -198,6 +211,8 @@ def _explain(algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certific
             for place, explanation in zip(places, found, strict=True):
                 if certificate:
                     _ = explanation.certificate  # computed when asked for, and kept by the file only then
+                if sentences:
+                    explanation.summary()  # asks the model, and the file keeps what it said
                 run.store(asked.case(place, explanation))
                 bar.update()
             if not shows_bars(quiet):

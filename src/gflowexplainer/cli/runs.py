@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from gflowexplainer.report.run_folder import Run
 
 _SHOWING = ("context", "out", "as_json", "quiet", "report", "figures", "devices", "nodes", "overwrite")
-_EXPLAINING = ("preset", "max_nodes", "setting", "num_hops", "explainer", "num_samples", "weighting", "certificate")
+_EXPLAINING = (
+    "preset",
+    "max_nodes",
+    "setting",
+    "num_hops",
+    "explainer",
+    "num_samples",
+    "weighting",
+    "certificate",
+    "sentences",
+)
 """Options of ``fit`` and ``explain`` that change nothing in the answer, and those that say how to explain."""
 
 

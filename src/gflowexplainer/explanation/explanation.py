@@ -28,6 +28,7 @@ from gflowexplainer.explanation.ranked_subgraphs import (
     SubgraphDistribution,
     named,
 )
+from gflowexplainer.explanation.studies import Studied, Studies
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
 from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
@@ -226,7 +227,7 @@ class ExplainedDistribution:
         raise NotImplementedError
 
 
-class SubgraphExplanation(ExplainedDistribution, Explanation):
+class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
     """A PyG explanation that holds a distribution over connected subgraphs.
 
     ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` are the probabilities that a node, or both ends of an edge, lie
@@ -318,7 +319,7 @@ class SubgraphExplanation(ExplainedDistribution, Explanation):
     # What is shown: masks where there are any, so that a thresholded explanation is shown thresholded.
 
     def _node_values(self) -> np.ndarray:
-        if "node_mask" in self:
+        if "node_mask" in self and "_features_shown" not in self._store.__dict__:
             return self.node_mask.sum(dim=1).double().cpu().numpy()
         values = np.zeros(self._num_nodes())
         for subgraph in self._known.subgraphs:
@@ -443,6 +444,8 @@ class SubgraphExplanation(ExplainedDistribution, Explanation):
             "sparse": sparse,
             "model_config": None if config is None else config_to_dict(config),
             "model_args": self._store.__dict__.get("_model_args"),
+            "studies": self.studies.to_dict(),
+            "features_shown": "_features_shown" in self._store.__dict__,
         }
         write_checkpoint(Path(path), {"fields": tensors}, meta)
 
@@ -462,6 +465,9 @@ class SubgraphExplanation(ExplainedDistribution, Explanation):
                 explanation._model_config = ModelConfig(**meta["model_config"])
             if meta["model_args"] is not None:
                 explanation._model_args = meta["model_args"]
+            explanation._studies = Studies.from_dict(meta.get("studies", {}))
+            if meta.get("features_shown"):
+                explanation._features_shown = True
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
         return explanation

@@ -24,6 +24,7 @@ from gflowexplainer.explanation.ranked_subgraphs import (
     SubgraphDistribution,
     SubgraphPredictions,
 )
+from gflowexplainer.explanation.studies import Studies
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
@@ -31,6 +32,7 @@ from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
 from gflowexplainer.inference.doubts import Doubts
 from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
+from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
 from gflowexplainer.ops.segments import pointers, segment_argmax
@@ -217,6 +219,7 @@ class SampledExplanations:
             **arguments,
         )
         explanation._model_args = [*arguments, *(["edge_label_index"] if distribution.link else [])]
+        explanation._studies = Studies(self._study(i, distribution), model=self.model_name)
         if self.config is not None:
             explanation._model_config = self.config
         return explanation
@@ -291,6 +294,15 @@ class SampledExplanations:
             return {}
         ids = self.sampler.instances.node_id[nodes]
         return {"node_contributions": _placed(value[nodes].float(), ids, graph.nodes, size)}
+
+    def _study(self, i: int, distribution: SubgraphDistribution) -> InstanceStudy:
+        """Returns what counterfactuals and contributions of features are computed by."""
+        node_id, namer = self.sampler.instances.node_id, self._namer(i)
+
+        def name(node: int) -> int:
+            return int(namer(int(node_id[node])))
+
+        return InstanceStudy(self.sampler, i, lambda: [s.nodes for s in distribution.subgraphs], name, self.model_name)
 
     def _rank(self, i: int) -> Sequence[RankedSubgraph]:
         """Lists the different subgraphs of an instance, best first."""

@@ -1,0 +1,110 @@
+"""The summary of an explanation: plain sentences, and the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.explanation.ranked_subgraphs import shown
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What there is to say about one prediction.
+
+    Attributes:
+        sentences: Plain sentences.
+        values: The numbers in them, as plain values.
+    """
+
+    sentences: tuple[str, ...]
+    values: dict[str, Any]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values that JSON can hold."""
+        return {"sentences": list(self.sentences), **self.values}
+
+
+def summarize(explanation: Any, *, features: bool = True) -> Summary:
+    """Writes the summary of a :class:`~gflowexplainer.SubgraphExplanation`; see its method of the same name."""
+    said: list[str] = []
+    values: dict[str, Any] = {"class": explanation.explained_class, "prediction": explanation.whole_prediction}
+    whole = explanation.whole_prediction
+    subject = "the graph" if explanation.explained_node is None else f"node {explanation.explained_node}"
+    if whole is not None:
+        said.append(f"The model says {shown(whole)} of {subject}.")
+    parts = list(getattr(explanation, "parts", None) or explanation.subgraphs[:1])
+    for number, part in enumerate(parts):
+        lead = "Nodes" if number == 0 else "Also nodes"
+        said.append(
+            f"{lead} {_listed(part.nodes)} count most: with only them it says {shown(part.prediction_only)}, "
+            f"without them {shown(part.prediction_without)}."
+        )
+    values["parts"] = [
+        {name: getattr(part, name) for name in ("nodes", "prediction_only", "prediction_without")} for part in parts
+    ]
+    holds = getattr(explanation, "holds", None)
+    if holds is not None:
+        values["holds"] = bool(holds)
+        if not holds:
+            said.append("They preserve the prediction no better than random subgraphs of their size.")
+    said.append(_sureness(explanation, values))
+    _counterfactual(explanation, said, values)
+    if features:
+        _features(explanation, said, values)
+    return Summary(tuple(said), values)
+
+
+def _sureness(explanation: Any, values: dict[str, Any]) -> str:
+    first, certificate = explanation.subgraphs[0], explanation.known_certificate
+    values["probability"], values["num_samples"] = first.probability, explanation.num_samples
+    values["effective_sample_size"] = explanation.effective_sample_size
+    values["certificate"] = certificate.to_dict()
+    text = (
+        f"The first subgraph has probability {first.probability:.2f} among {explanation.num_samples} samples "
+        f"(effective sample size {explanation.effective_sample_size:.1f})"
+    )
+    if certificate.distance is None:
+        return text + "."
+    return text + f"; the sampler is {certificate.distance:.3f} from its exact target, in total variation."
+
+
+def _counterfactual(explanation: Any, said: list[str], values: dict[str, Any]) -> None:
+    """Adds what would change a class; for a value nobody has said by how much, so what was asked before is repeated."""
+    studies = explanation.studies
+    if explanation.explained_class is None:
+        known = studies.knows("counterfactual")
+    else:
+        try:
+            known = [explanation.counterfactual()]
+        except ConfigError:
+            if studies.can_compute:
+                raise
+            known = studies.knows("counterfactual")
+    values["counterfactuals"] = [None if found is None else found.to_dict() for found in known]
+    for found in known:
+        said.append("No set of nodes was found whose removal changes the prediction." if found is None else str(found))
+
+
+def _features(explanation: Any, said: list[str], values: dict[str, Any]) -> None:
+    studies = explanation.studies
+    known = [explanation.feature_contributions()] if studies.can_compute else studies.knows("features")[:1]
+    for found in known:
+        top = found.top(3)
+        values["features"] = [{"feature": feature, "contribution": value} for feature, value in top]
+        values["features_error"] = found.error
+        if not top:
+            said.append(f"No feature in '{found.of}' of these nodes changes the prediction.")
+            continue
+        listed = ", ".join(f"{found.of}[{feature}] ({value:+.2f})" for feature, value in top)
+        sure = "exact Shapley values" if found.exact else f"Shapley values, standard error {found.error:.3f}"
+        said.append(f"Their features that count most: {listed}; {sure}.")
+
+
+def _listed(nodes: Sequence[Any]) -> str:
+    return ", ".join(map(str, nodes))

@@ -1,0 +1,98 @@
+"""The catalogue of motifs as one HTML page with pictures; no network, all text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from math import cos, pi, sin
+
+from gflowexplainer.catalogue.canonical_form import CanonicalForm
+from gflowexplainer.catalogue.motif_catalogue import Motif, MotifCatalogue
+
+_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+_STEPS = 150
+
+
+def motif_page(catalogue: MotifCatalogue, title: str, classes: Sequence[str] | None = None) -> str:
+    """Writes the page.
+
+    Args:
+        catalogue: The catalogue.
+        title: What stands above it.
+        classes: Names of the classes.
+    """
+    kinds = sorted({label for motif in catalogue.motifs for label in motif.form.labels})
+    body = []
+    for label, found in catalogue.by_class.items():
+        name = "All explanations" if label is None else f"Class {classes[label] if classes else label}"
+        body.append(f"<h2>{escape(name)} <small>{catalogue.num_explanations[label]} explanations</small></h2>")
+        cards = "".join(_card(motif, kinds) for motif in found)
+        body.append(f'<div class="cards">{cards}</div>' if cards else "<p>Nothing recurs in its explanations.</p>")
+    if catalogue.rules:
+        rules = "".join(f"<li>{escape(str(rule))}</li>" for rule in catalogue.rules)
+        body.append(f"<h2>Rules</h2><ul>{rules}</ul>")
+    style = (
+        "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}"
+        "h2 small{font-weight:normal;color:#666}.cards{display:flex;flex-wrap:wrap;gap:1rem}"
+        ".card{border:1px solid #ccc;border-radius:6px;padding:.8rem;width:13rem}.card dl{margin:0;font-size:13px;"
+        "display:grid;grid-template-columns:auto auto}.card dd{margin:0;text-align:right}.card h3{margin:0}"
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head><body><h1>{escape(title)}</h1>{''.join(body)}</body></html>\n"
+    )
+
+
+def _card(motif: Motif, kinds: Sequence[str]) -> str:
+    facts = [
+        ("support", f"{motif.support:.0%}"),
+        ("in graphs of the class", f"{motif.present:.0%}"),
+        ("in other graphs", "-" if motif.elsewhere is None else f"{motif.elsewhere:.0%}"),
+        ("model with only it", f"{motif.probability_with:.2f}"),
+        ("model without it", f"{motif.probability_without:.2f}"),
+    ]
+    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
+    return f'<div class="card"><h3>motif {motif.number}</h3>{motif_svg(motif.form, kinds)}<dl>{listed}</dl></div>'
+
+
+def motif_svg(form: CanonicalForm, kinds: Sequence[str], size: int = 180) -> str:
+    """Draws a motif as SVG; the colour of a node is the place of its label in ``kinds``."""
+    places = _layout(form, size)
+    lines = "".join(
+        f'<line x1="{places[i][0]:.1f}" y1="{places[i][1]:.1f}" x2="{places[j][0]:.1f}" y2="{places[j][1]:.1f}" '
+        'stroke="#555" stroke-width="2"/>'
+        for i, j, _ in form.edges
+    )
+    dots = "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="11" fill="{_COLOURS[kinds.index(label) % len(_COLOURS)]}"/>'
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="11" fill="#fff">{escape(label[:6])}</text>'
+        for (x, y), label in zip(places, form.labels, strict=True)
+    )
+    words = f"A motif of {len(form)} nodes"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" height="{size}" '
+        f'role="img" aria-label="{words}">{lines}{dots}</svg>'
+    )
+
+
+def _layout(form: CanonicalForm, size: int) -> list[tuple[float, float]]:
+    """Places nodes by springs from a circle on, always in the same way."""
+    count = len(form)
+    at = [complex(cos(2 * pi * i / count), sin(2 * pi * i / count)) for i in range(count)]
+    joined = {(i, j) for i, j, _ in form.edges}
+    for step in range(_STEPS):
+        moves = [0j] * count
+        for i in range(count):
+            for j in range(i + 1, count):
+                gap = at[i] - at[j] or 1e-3 + 1e-3j
+                length = abs(gap)
+                force = 1 / length**2 - (length**2 if (i, j) in joined else 0)
+                moves[i] += gap / length * force
+                moves[j] -= gap / length * force
+        heat = 0.2 * (1 - step / _STEPS)
+        at = [p + m / max(abs(m), 1e-9) * min(abs(m) * 0.1, heat) for p, m in zip(at, moves, strict=True)]
+    left, right = min(p.real for p in at), max(p.real for p in at)
+    low, high = min(p.imag for p in at), max(p.imag for p in at)
+    scale = (size - 40) / max(right - left, high - low, 1e-9) if count > 1 else 0.0
+    middle = complex((left + right) / 2, (low + high) / 2)
+    return [(size / 2 + scale * (p - middle).real, size / 2 + scale * (p - middle).imag) for p in at]

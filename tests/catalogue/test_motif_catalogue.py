@@ -1,0 +1,132 @@
+"""The catalogue on explanations whose motifs were planted by hand."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.explain import ModelConfig
+from torch_geometric.utils import to_undirected
+
+from gflowexplainer import SubgraphExplanation, motifs
+from gflowexplainer.catalogue.canonical_form import canonical_form
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
+from gflowexplainer.explanation.studies import Studies
+
+CONFIG = ModelConfig(mode="multiclass_classification", task_level="graph", return_type="probs")
+TRIANGLE, SQUARE = [(0, 1), (1, 2), (0, 2)], [(0, 1), (1, 2), (2, 3), (3, 0)]
+
+
+def planted(label, shape, tail, found, *, colours=None, model="m"):
+    """A graph: a shape with a tail of some nodes; the explanation shows the nodes ``found``."""
+    size = 1 + max(max(edge) for edge in shape)
+    edges = shape + [(size - 1 if i == 0 else size + i - 1, size + i) for i in range(tail)]
+    total = size + tail
+    x = torch.ones(total, 1) if colours is None else torch.eye(3)[torch.tensor(colours)]
+    subgraphs = [RankedSubgraph.of(nodes, p, 1.0, (1 - label, label), (label, 1 - label)) for nodes, p in found]
+    distribution = SubgraphDistribution(
+        lambda: subgraphs, None, "policy", 64, 60.0, PendingCertificate.computed(Certificate(reason="no"))
+    )
+    whole = torch.tensor([[0.9, 0.1] if label == 0 else [0.1, 0.9]])
+    e = SubgraphExplanation.of(
+        distribution,
+        x=x,
+        edge_index=to_undirected(torch.tensor(edges).t(), num_nodes=total),
+        prediction=whole,
+        target=torch.tensor([label]),
+    )
+    e._model_config, e._studies = CONFIG, Studies(model=model)
+    return e
+
+
+def toy():
+    ones = [planted(1, TRIANGLE, tail, [((0, 1, 2), 0.7), ((0, 1), 0.3)]) for tail in (1, 2, 3, 4)]
+    zeros = [planted(0, SQUARE, tail, [((0, 1, 2, 3), 0.6), ((3, 4), 0.4)]) for tail in (1, 2, 3, 4)]
+    return ones + zeros
+
+
+def test_the_planted_motif_is_first_with_its_support_and_rule():
+    found = motifs(toy())
+    best = {label: entries[0] for label, entries in found.by_class.items()}
+    assert best[1].form == canonical_form([""] * 3, dict.fromkeys(TRIANGLE, ""))
+    assert best[0].form == canonical_form([""] * 4, dict.fromkeys(SQUARE, ""))
+    assert (best[1].support, best[1].present, best[1].elsewhere) == (1.0, 1.0, 0.0)
+    assert (best[1].probability_with, best[1].probability_without) == (1.0, 0.0)
+    assert best[1].examples[0] == (0, (0, 1, 2))
+    rules = {rule.label: rule for rule in found.rules}
+    assert (rules[1].covers, rules[1].right, rules[1].accuracy) == (1.0, 1.0, 1.0)
+    held_out = found.check_rules([planted(1, SQUARE, 2, [((0, 1, 2, 3), 1.0)]), *toy()])
+    assert {rule.label: rule.accuracy for rule in held_out}[1] == pytest.approx(8 / 9)
+
+
+def test_a_fragment_that_only_the_motif_has_counts_for_it():
+    ones = [planted(1, SQUARE, tail, [((0, 1, 2) if tail % 2 else (0, 1, 2, 3), 1.0)]) for tail in (1, 2, 3, 4)]
+    zeros = [planted(0, TRIANGLE, 0, [((0, 1), 1.0)]) for _ in range(3)]
+    best = motifs(ones + zeros).by_class[1][0]
+    # A path of three nodes lies in every graph with a square, and in no triangle.
+    assert len(best) == 4
+    assert best.support == 1
+
+
+def test_a_class_of_absence_gets_a_rule_of_absence():
+    with_it = [planted(0, TRIANGLE, tail, [((0, 1, 2), 1.0)]) for tail in (1, 2, 3)]
+    without = [planted(1, [(0, 1)], tail, [((0, 1), 1.0)]) for tail in (3, 4, 5)]
+    found = motifs(with_it + without)
+    triangle = found.by_class[0][0]
+    rule = next(rule for rule in found.rules if rule.label == 1)
+    assert rule.literals == ((triangle.number, False),)
+    assert rule.right == 1
+    assert "no motif" in str(rule)
+
+
+def test_colours_tell_motifs_apart_and_labels_can_be_given():
+    one = [planted(1, TRIANGLE, 1, [((0, 1, 2), 1.0)], colours=[0, 1, 2, 0]) for _ in range(3)]
+    other = [planted(0, TRIANGLE, 1, [((0, 1, 2), 1.0)], colours=[0, 0, 2, 1]) for _ in range(3)]
+    found = motifs(one + other)
+    assert sorted(found.by_class[1][0].form.labels) == ["0", "1", "2"]
+    assert found.by_class[1][0].elsewhere == 0
+    plain = motifs(one + other, labels=lambda e: ["C"] * e.num_nodes)
+    assert plain.by_class[1][0].elsewhere == 1
+
+
+def test_canonical_smiles():
+    chem = pytest.importorskip("rdkit.Chem")
+    acids = [
+        planted(1, [(0, 1), (0, 2)], 2, [((0, 1, 2), 1.0)], colours=[*order, 0, 0]) for order in ([1, 2, 2], [1, 2, 2])
+    ]
+    found = motifs(acids, labels=lambda e: [("C", "N", "O")[int(k)] for k in e.x.argmax(dim=1)])
+    smiles = found.by_class[1][0].smiles()
+    assert chem.CanonSmiles(smiles) == chem.CanonSmiles(smiles)
+    assert sorted(a.GetSymbol() for a in chem.MolFromSmiles(smiles, sanitize=False).GetAtoms()) == ["N", "O", "O"]
+    with pytest.raises(ConfigError, match="no element"):
+        motifs(acids, labels=lambda e: ["colour"] * e.num_nodes).by_class[1][0].smiles()
+
+
+def test_wrong_uses():
+    with pytest.raises(ConfigError, match="no explanations"):
+        motifs([])
+    mixed = [planted(1, TRIANGLE, 1, [((0, 1, 2), 1.0)], model=name) for name in ("a", "b")]
+    with pytest.raises(ConfigError, match="2 different models"):
+        motifs(mixed)
+    with pytest.raises(ConfigError, match="'min_support'"):
+        motifs(toy(), min_support=2)
+    with pytest.raises(ConfigError, match="entries for"):
+        motifs(toy(), labels=[["C"]])
+
+
+def test_a_page_with_pictures_and_nothing_unescaped():
+    from gflowexplainer.report.motif_page import motif_page
+
+    found = motifs(toy(), labels=lambda e: ["<b>"] * e.num_nodes)
+    page = motif_page(found, "<title>", ["no", "<yes>"])
+    assert page.count("<svg") == len(found.motifs)
+    assert "<b>" not in page
+    assert "<yes>" not in page
+
+
+def test_data_is_not_changed():
+    e = toy()[0]
+    before = Data(x=e.x.clone(), edge_index=e.edge_index.clone())
+    motifs([e])
+    assert torch.equal(e.x, before.x)
+    assert torch.equal(e.edge_index, before.edge_index)
