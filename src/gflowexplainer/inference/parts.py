@@ -32,7 +32,7 @@ from gflowexplainer.rewards.occlusion import losses
 HELD = 0.9
 """Share of the prediction that has to be preserved."""
 MARGIN = 0.1
-"""How much better than random parts is better."""
+"""How much better than random parts is better: in probability, or as a share of the way to a value."""
 _LARGEST = 40
 _NEARLY = 0.02
 _RANDOM = 40
@@ -85,9 +85,10 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
         part = Part(ids, tuple(alone[number].tolist()), tuple(gone[number].tolist()))
         found[i].append((fall[number], part))
     results = []
+    certainty = _certainty(reward.target)
     for i, parts in enumerate(found):
         preserved, random = float(together.preserved[i]), bound[i]
-        needed = HELD if random is None else random + MARGIN
+        needed = HELD if random is None else random + MARGIN / certainty[i]
         better = bool(together.same_class[i]) and preserved >= needed
         results.append(
             Parts(
@@ -256,6 +257,13 @@ def _roots(instances: Instances, i: int) -> list[int]:
     if center < 0:
         return []
     return [center] if instances.other_end is None else [center, int(instances.other_end[i])]
+
+
+def _certainty(target: Target) -> list[float]:
+    """Returns the probability of the class of each instance; 1 for values."""
+    if target.label is None:
+        return [1.0] * target.prediction.size(0)
+    return target.prediction.gather(1, target.label[:, None])[:, 0].clamp(min=1e-6).tolist()
 
 
 def _measure(reward: Reward, questions: Sequence[tuple[int, NodeSet]]) -> _Measured:
