@@ -63,11 +63,11 @@ def _changed(**fields: Any) -> Data:
 def _settings(_: Path) -> Iterator[Case]:
     values: dict[str, list[Any]] = {
         "max_nodes": [0, -1, 1.5, "8", None, NAN, True, [3]],
-        "min_nodes": [0, -3, 9, 2.5, "a"],
+        "min_nodes": [0, -3, 21, 2.5, "a"],
         "beta": [0, -1.0, NAN, INF, "two", None],
         "seed": [2**64, 0.5, "x", None],
         "learning_rate": [0, -1, NAN, INF, "fast"],
-        "keep_probability": [0, 1.5, -0.1, NAN],
+        "keep_probability": [1.5, -0.1, NAN],
         "epsilon": [-0.1, 1.1, "x"],
         "reward": ["consensu", 3, None, ""],
         "removal": ["isolated", 1],
@@ -431,7 +431,7 @@ def _stored(here: Path) -> Iterator[Case]:
                 yield said, lambda o=other, s=sections, m={**meta, name: value}, f=load: _load_again(o, s, m, f), (
                     lambda found, n=name: n in ("model_args", "model_config", "sparse", "num_hops", "memory_budget",
                                                 "identity", "settings", "model", "fields", "certificate_limit",
-                                                "num_samples")
+                                                "num_samples", "node_type")
                 )  # fmt: skip
         for label, part in sections.items():
             for name, tensor in part.items():

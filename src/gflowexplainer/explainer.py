@@ -129,8 +129,12 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.num_hops = num_hops
         self.certificate_limit = certificate_limit
         self.memory_budget = memory_budget
+        if not isinstance(remove_link, bool):
+            raise ConfigError(f"'remove_link' must be True or False (got {remove_link!r}).")
+        if node_type is not None and not isinstance(node_type, str):
+            raise ConfigError(f"'node_type' must be the name of a type of nodes (got {node_type!r}).")
         self.node_type, self.remove_link = node_type, remove_link
-        self.edge_type: EdgeType | None = None if edge_type is None else tuple(edge_type)  # type: ignore[assignment]
+        self.edge_type = _relation(edge_type)
         self._preset, self._changes = preset, dict(settings)
         self._fitted: FittedState | None = None
         self._kept = KeptForModel()
@@ -453,6 +457,17 @@ class GFlowExplainer(ExplainerAlgorithm):
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._changes.items())
         return f"{type(self).__name__}(preset={self._preset!r}{shown}, fitted={self.is_fitted})"
+
+
+def _relation(edge_type: Any) -> EdgeType | None:
+    """Reads a relation: (source type, relation, target type)."""
+    if edge_type is None:
+        return None
+    names = tuple(edge_type) if isinstance(edge_type, list | tuple) else ()
+    if len(names) != 3 or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"'edge_type' must be (source type, relation, target type) (got {edge_type!r}).")
+    source, relation, target = names
+    return source, relation, target
 
 
 def _device_of(model: nn.Module) -> torch.device:

@@ -10,7 +10,7 @@ WRONG = [
     (["explain", "--dataset", "tree-cycles", "--gnn", "publish", "--index", "1"], 2, "Did you mean 'published'"),
     (["datasets", "--name", "mutagen"], 2, "Did you mean 'mutagenicity'"),
     (["evaluate"], 2, "--dataset"),
-    (["demo", "--out", "my_models.py"], 1, "could not be written"),
+    (["demo", "--out", "my_models.py"], 1, "cannot be made"),
 ]
 
 

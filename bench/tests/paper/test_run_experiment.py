@@ -121,6 +121,6 @@ def test_results_of_something_else_are_refused(tmp_path):
 
 def test_a_folder_that_cannot_be_written_ends_the_run_at_once(toy, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="could not be written"):
+    with pytest.raises(CheckpointError, match="cannot be made"):
         run(toy.experiment(), Scope(), tmp_path / "file")
     assert toy.computed == [0]

@@ -265,8 +265,8 @@ def _closed(
 
 def _shown(explanation: SubgraphExplanation) -> list[tuple[Any, float]]:
     """Returns the parts of an explanation, else its first subgraphs, with their weights: the first counts for half."""
-    parts = getattr(explanation, "parts", None)
-    if parts and len(parts) > 1:
+    parts = explanation.known_parts
+    if parts is not None and len(parts) > 1:
         return [(part, 1.0) for part in parts]
     listed = explanation.subgraphs[:_LISTED]
     rest = sum(s.probability for s in listed) or 1.0
@@ -289,7 +289,7 @@ def _motif(
     others = [place for place, c in enumerate(classes) if c != label]
     shown = 0
     for place in own:
-        parts = getattr(found[place], "parts", None) or found[place].subgraphs[:1]
+        parts = found[place].known_parts or found[place].subgraphs[:1]
         nodes = {node for part in parts for node in part.nodes}
         at = found[place].explained_node
         shown += inside[place] and any(holds(graphs[place], one, at=at, among=nodes) for one in (form, *fragments))

@@ -81,14 +81,20 @@ class ExplainedDistribution:
         return self.parts.holds
 
     @property
+    def known_parts(self) -> Parts | None:
+        """The :attr:`parts`, or ``None`` where they can no longer be measured."""
+        if self._known.find_parts is None:
+            return None
+        try:
+            return self._known.parts
+        except ModelError:  # the model has changed since
+            return None
+
+    @property
     def verdict(self) -> str:
         """Says in a sentence whether the explanation :attr:`holds`; empty where that can no longer be measured."""
-        if self._known.find_parts is None:
-            return ""
-        try:
-            return self._known.parts.verdict()
-        except ModelError:  # the model has changed since
-            return ""
+        parts = self.known_parts
+        return "" if parts is None else parts.verdict()
 
     def top(self, k: int = 5) -> list[RankedSubgraph]:
         """Returns the ``k`` best subgraphs, or as many as there are."""
@@ -466,7 +472,9 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
             if meta["model_args"] is not None:
                 explanation._model_args = meta["model_args"]
             explanation._studies = Studies.from_dict(meta.get("studies", {}))
-            if meta.get("features_shown"):
+            if meta.get("features_shown", False) not in (True, False):
+                raise ValueError("'features_shown'")
+            if meta.get("features_shown", False) is True:
                 explanation._features_shown = True
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error

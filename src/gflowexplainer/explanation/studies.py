@@ -68,6 +68,8 @@ class Studies:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Studies:
         """Reads what :meth:`to_dict` gave."""
+        if not set(values) <= {"known", "model"}:
+            raise ValueError(f"studies {sorted(values)}")
         kinds: dict[str, Any] = {"counterfactual": Counterfactual, "features": FeatureContributions}
         known = {
             key: None if answer is None else kinds[key.split(" ", 1)[0]].from_dict(answer)

@@ -38,7 +38,8 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
     subject = "the graph" if explanation.explained_node is None else f"node {explanation.explained_node}"
     if whole is not None:
         said.append(f"The model says {shown(whole)} of {subject}.")
-    parts = list(getattr(explanation, "parts", None) or explanation.subgraphs[:1])
+    known = explanation.known_parts
+    parts = list(known or explanation.subgraphs[:1])
     for number, part in enumerate(parts):
         lead = "Nodes" if number == 0 else "Also nodes"
         said.append(
@@ -48,10 +49,9 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
     values["parts"] = [
         {name: getattr(part, name) for name in ("nodes", "prediction_only", "prediction_without")} for part in parts
     ]
-    holds = getattr(explanation, "holds", None)
-    if holds is not None:
-        values["holds"] = bool(holds)
-        if not holds:
+    if known is not None:
+        values["holds"] = known.holds
+        if not known.holds:
             said.append("They preserve the prediction no better than random subgraphs of their size.")
     said.append(_sureness(explanation, values))
     _counterfactual(explanation, said, values)
