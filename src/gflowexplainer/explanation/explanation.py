@@ -307,11 +307,13 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
         super(SubgraphExplanation, self._chosen()).visualize_graph(path, backend, node_labels)
 
     def visualize_feature_importance(self, *args: Any, **kwargs: Any) -> None:
-        """Says what to use instead: an explanation is made of nodes and edges, not of features."""
-        raise ConfigError(
-            "This explanation names nodes and edges, not features. Draw it with 'explanation.draw()', or explain "
-            "features with 'torch_geometric.explain.CaptumExplainer' and node_mask_type='attributes'."
-        )
+        """Draws contributions of features as PyG does, where masks of features were asked for."""
+        if "_features_shown" not in self._store.__dict__:
+            raise ConfigError(
+                "This explanation names nodes and edges, not features. Draw it with 'explanation.draw()', ask for "
+                "'explanation.feature_contributions()', or explain with node_mask_type='attributes'."
+            )
+        super().visualize_feature_importance(*args, **kwargs)
 
     def _apply_masks(self, node_mask: Tensor | None = None, edge_mask: Tensor | None = None) -> Explanation:
         """Cuts the graph, as PyG does. Nodes get new ids, so the subgraphs do not come along."""
