@@ -228,9 +228,10 @@ class ExplainedDistribution:
             return value.row(0 if node is None else node)
         return value[0 if value.size(0) == 1 or node is None else node]
 
-    def _fields(self) -> dict[str, Any]:
-        """Returns the fields of the whole explanation."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def _fields(self) -> dict[str, Any]:
+            """Returns the fields of the whole explanation."""
 
 
 class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):

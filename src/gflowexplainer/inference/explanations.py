@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -40,6 +41,8 @@ from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.consensus import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
+
+_LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class SampledExplanations:
                 "Explain it again."
             )
         subgraphs = self.estimates.subgraphs
-        best = segment_argmax(self._reward, subgraphs.instance, len(self))
+        best = segment_argmax(self._log_reward, subgraphs.instance, len(self))
         return find_parts(self.sampler.reward, subgraphs[best], self.node_probability, self.sampler.settings.seed)
 
     def _find_parts(self, i: int) -> Parts:
@@ -139,8 +142,8 @@ class SampledExplanations:
         return reward.contributions() if isinstance(reward, ConsensusReward) else None
 
     @cached_property
-    def _reward(self) -> Tensor:
-        return self.sampler.reward.log_score(self.estimates.subgraphs).exp()
+    def _log_reward(self) -> Tensor:
+        return self.sampler.reward.log_score(self.estimates.subgraphs)
 
     @cached_property
     def _rows(self) -> tuple[Tensor, Tensor]:
@@ -313,14 +316,17 @@ class SampledExplanations:
         node_id = instances.node_id[begin : int(instances.ptr[i + 1])].tolist()
         name = self._namer(i)
         roots = {center} if instances.other_end is None else {center, int(instances.other_end[i])}
-        columns = (self.estimates.subgraphs.members[rows], self.estimates.probability[rows], self._reward[rows])
+        columns = (self.estimates.subgraphs.members[rows], self.estimates.probability[rows], self._log_reward[rows])
         found = []
-        for row, slots, share, reward in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
+        for row, slots, share, log_reward in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
             members = [m - begin for m in slots if m >= 0]
             members.sort(key=lambda m: (m + begin not in roots, m + begin != center, -probability[m], m))
             nodes = tuple(name(node_id[m]) for m in members)
-            found.append(RankedSubgraph(nodes, share, reward, self.predictions, row))
-        return sorted(found, key=lambda s: (-s.reward, -s.probability, s.nodes))
+            # The evidence of a large value is beyond what its exponential can hold; the order is that of the evidence.
+            reward = math.exp(min(log_reward, _LARGEST_LOG))
+            found.append((log_reward, RankedSubgraph(nodes, share, reward, self.predictions, row)))
+        found.sort(key=lambda entry: (-entry[0], -entry[1].probability, entry[1].nodes))
+        return [subgraph for _, subgraph in found]
 
 
 @torch.no_grad()

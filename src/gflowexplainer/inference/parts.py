@@ -74,25 +74,25 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
     shown = [frozenset().union(*parts) for parts in split]
     together = _measure(reward, list(enumerate(shown)))
     without = _predict(reward, list(enumerate(shown)), without=True)
-    owners = [i for i, parts in enumerate(split) for _ in parts]
-    single = list(zip(owners, (part for parts in split for part in parts), strict=True))
-    alone, gone = _predict(reward, single), _predict(reward, single, without=True)
+    # What is one part has been asked about already.
+    single = [(i, part) for i, parts in enumerate(split) if len(parts) > 1 for part in parts]
+    alone, gone = ((_predict(reward, single, without=way).tolist() if single else []) for way in (False, True))
     bound = _random_bound(reward, neighbors, split, shown, seed)
-    found: list[list[tuple[float, Part]]] = [[] for _ in split]
-    fall = _preserved(reward.target, gone, torch.tensor(owners, device=gone.device)).preserved.tolist()
-    for number, (i, nodes) in enumerate(single):
-        ids = tuple(sorted(node - int(instances.ptr[i]) for node in nodes))
-        part = Part(ids, tuple(alone[number].tolist()), tuple(gone[number].tolist()))
-        found[i].append((fall[number], part))
+    found: list[list[Part]] = [[] for _ in split]
+    for i, parts in enumerate(split):
+        if len(parts) == 1:
+            found[i] = [_part(instances, i, parts[0], together.prediction[i].tolist(), without[i].tolist())]
+    for (i, nodes), only, rest in zip(single, alone, gone, strict=True):
+        found[i].append(_part(instances, i, nodes, only, rest))
     results = []
     certainty = _certainty(reward.target)
-    for i, parts in enumerate(found):
+    for i, named in enumerate(found):
         preserved, random = float(together.preserved[i]), bound[i]
         needed = HELD if random is None else random + MARGIN / certainty[i]
         better = bool(together.same_class[i]) and preserved >= needed
         results.append(
             Parts(
-                tuple(part for _, part in sorted(parts, key=lambda entry: (entry[0], entry[1].nodes))),
+                tuple(sorted(named, key=lambda part: (_left(reward.target, i, part), part.nodes))),
                 tuple(together.prediction[i].tolist()),
                 tuple(without[i].tolist()),
                 preserved,
@@ -101,6 +101,18 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
             )
         )
     return results
+
+
+def _part(instances: Instances, i: int, nodes: NodeSet, only: list[float], without: list[float]) -> Part:
+    """Makes a part of an instance, whose nodes are places in it."""
+    begin = int(instances.ptr[i])
+    return Part(tuple(sorted(node - begin for node in nodes)), tuple(only), tuple(without))
+
+
+def _left(target: Target, i: int, part: Part) -> float:
+    """Says how much of the prediction of an instance is left without a part."""
+    gone = torch.tensor([part.prediction_without], dtype=torch.double, device=target.prediction.device)
+    return float(_preserved(target, gone, torch.tensor([i], device=gone.device)).preserved)
 
 
 class _Neighbors:
@@ -197,7 +209,7 @@ def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
     measured = _measure(reward, [*questions, *((i, frozenset().union(*split[i])) for i in several)])
     preserved, same = measured.preserved.tolist(), measured.same_class.tolist()
     all_of = dict(zip(several, preserved[len(questions) :], strict=True))
-    kept, place = list(split), 0
+    kept, place, rests = list(split), 0, {}
     for i in several:
         spare = []
         for part in split[i]:
@@ -205,13 +217,18 @@ def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
                 spare.append(part)
             place += 1
         if spare and len(spare) < len(split[i]):
-            # Each of them can go; that all can go together is measured, or else only the smallest goes.
-            rest = [part for part in split[i] if part not in spare]
-            answer = _measure(reward, [(i, frozenset().union(*rest))])
-            fine = bool(answer.same_class[0]) and float(answer.preserved[0]) >= min(HELD, all_of[i] - _NEARLY)
-            kept[i] = rest if fine else [part for part in split[i] if part != min(spare, key=len)]
+            # Each of them can go; unless all can go together, only the smallest goes.
+            rests[i] = [part for part in split[i] if part not in spare]
+            kept[i] = [part for part in split[i] if part != min(spare, key=len)]
         elif spare:
             kept[i] = [max(split[i], key=len)]
+    if rests:
+        answers = _measure(reward, [(i, frozenset().union(*rest)) for i, rest in rests.items()])
+        for (i, rest), share, fine in zip(
+            rests.items(), answers.preserved.tolist(), answers.same_class.tolist(), strict=True
+        ):
+            if fine and share >= min(HELD, all_of[i] - _NEARLY):
+                kept[i] = rest
     return kept
 
 

@@ -141,6 +141,18 @@ def ridge_of(evidence: Evidence) -> Tensor:
     return torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
 
 
+def shares_of(instance: Tensor) -> Tensor:
+    """Returns the weights of rows of some ``instance`` ``[B]`` by which all instances count alike, shape ``[B]``."""
+    return 1 / torch.bincount(instance).clamp(min=1).double()[instance]
+
+
+def within(values: Tensor, instance: Tensor, share: Tensor) -> Tensor:
+    """Centres values ``[B, ...]`` within their instances, by their :func:`shares_of` them."""
+    flat = values.double().reshape(values.size(0), -1)
+    mean = segment_sum(flat * share[:, None], instance, int(instance.max()) + 1)
+    return (flat - mean[instance]).reshape(values.shape)
+
+
 def fit_weights(
     description: Tensor,
     measured: Tensor,
@@ -167,15 +179,8 @@ def fit_weights(
     Returns:
         Weights ``[C + 1, P]``, the last row for all classes together.
     """
-    number = int(instance.max()) + 1
-    share = 1 / torch.bincount(instance, minlength=number).clamp(min=1).double()[instance]
-
-    def within(values: Tensor) -> Tensor:
-        flat = values.double().reshape(values.size(0), -1)
-        centred = flat - segment_sum(flat * share[:, None], instance, number)[instance]
-        return centred.reshape(values.shape)
-
-    columns, wanted = within(description), within(measured)
+    share = shares_of(instance)
+    columns, wanted = within(description, instance, share), within(measured, instance, share)
     total = float(share.sum())
     scale = ((columns.square() * share[:, None]).sum(dim=0) / total).sqrt()
     scale = torch.where(scale > 1e-9, scale, 1.0)

@@ -27,8 +27,7 @@ from gflowexplainer.choices import EvidenceType
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import combine, uniform
-from gflowexplainer.ops.segments import segment_sum
-from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of
+from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_shared, raw_evidence
 from gflowexplainer.rewards.occlusion import losses
@@ -193,12 +192,12 @@ def measure(
         ).log_score(subgraphs)
         for half, number in enumerate((num_contexts - num_contexts // 2, num_contexts // 2))
     ]
-    one, other = (_within(half, subgraphs.instance)[0] for half in halves)
-    share = _within(halves[0], subgraphs.instance)[1]
+    share = shares_of(subgraphs.instance)
+    one, other = (within(half, subgraphs.instance, share) for half in halves)
     scale = ((share * one.square()).sum() * (share * other.square()).sum()).sqrt()
-    agreement = float((share * one * other).sum() / scale) if scale > 0 else 0.0
+    agreement = max(0.0, float((share * one * other).sum() / scale)) if scale > 0 else 0.0
     # Of the mean of both halves, by the formula of Spearman and Brown.
-    return Measurements((halves[0] + halves[1]) / 2, max(0.0, 2 * agreement / (1 + agreement)))
+    return Measurements((halves[0] + halves[1]) / 2, 2 * agreement / (1 + agreement))
 
 
 def held_out(
@@ -231,19 +230,11 @@ def held_out(
         weight = fit_weights(description[seen], measured[seen], instance[seen], label, num_classes, ridge, pooling)
         own = weight[-1:] if label is None else weight[label[instance[rest]]]
         predicted = (description[rest].double() * own).sum(dim=1)
-        wanted, share = _within(measured[rest], instance[rest])
-        given, _ = _within(predicted, instance[rest])
+        share = shares_of(instance[rest])
+        wanted, given = (within(values, instance[rest], share) for values in (measured[rest], predicted))
         left += float((share * (wanted - given).square()).sum())
         total += float((share * wanted.square()).sum())
     return 1 - left / total if total > 0 else 0.0
-
-
-def _within(values: Tensor, instance: Tensor) -> tuple[Tensor, Tensor]:
-    """Centres values ``[B]`` within instances and gives the weight by which all instances count alike, ``[B]``."""
-    number = int(instance.max()) + 1
-    share = 1 / torch.bincount(instance, minlength=number).clamp(min=1).double()[instance]
-    flat = values.double()
-    return flat - segment_sum(flat * share, instance, number)[instance], share
 
 
 def _folds(inputs: TaskInputs, subgraphs: Subgraphs, seed: int) -> Tensor:
