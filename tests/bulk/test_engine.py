@@ -10,6 +10,7 @@ import torch
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import CheckpointError, ClusterError, ConfigError, InstanceError, ModelError
 from gflowexplainer.testing import NodeModel, random_graph
+from gflowexplainer.training.interrupts import handlers_return
 
 ray = pytest.importorskip("ray")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -24,9 +25,10 @@ FEW = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "hidden": 8, "num_samples
 def cluster():
     """A Ray of two processors on this machine."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
+    with handlers_return():
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        yield
+        ray.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,18 @@ import torch
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.testing import NodeModel, random_graph
-from gflowexplainer.training.interrupts import Terminated, endings_interrupt, interrupts_wait
+from gflowexplainer.training.interrupts import ENDS, Terminated, endings_interrupt, handlers_return, interrupts_wait
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
+
+
+@pytest.fixture(autouse=True)
+def usual_handlers():
+    """The handlers of a fresh process, whatever libraries or the shell (``nohup``) set before."""
+    with handlers_return():
+        for number in ENDS:
+            signal.signal(number, signal.SIG_DFL)
+        yield
 
 
 def ctrl_c() -> None:
@@ -143,3 +152,14 @@ def test_a_fit_that_is_asked_to_end_stores_what_it_did_and_goes_on(tmp_path, num
     straight = GFlowExplainer(**settings).fit(model, graph, [0, 1, 2], progress=False)
     for name, value in straight._fitted.sampler.network.items():
         assert torch.equal(value, resumed._fitted.sampler.network[name])
+
+
+def test_handlers_that_a_library_set_are_taken_back() -> None:
+    def work() -> None:
+        with handlers_return():
+            signal.signal(signal.SIGTERM, lambda number, frame: None)
+            raise ValueError("in the block")
+
+    with pytest.raises(ValueError, match="in the block"):
+        work()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -25,6 +25,7 @@ from gflowexplainer.explainer import FILE, GFlowExplainer
 from gflowexplainer.report.run_folder import Run
 from gflowexplainer.storage.identity import content_digest, model_fingerprint, settings_fingerprint
 from gflowexplainer.storage.lock import folder_lock
+from gflowexplainer.training.interrupts import handlers_return
 
 _BLOCKS = 4096
 """Blocks of parts that Ray keeps account of at most."""
@@ -151,7 +152,7 @@ def _explain_missing(
     done: list[dict[str, Any]] = []
     if missing:
         shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
-        with _cluster(ray, workers, gpus, address):
+        with handlers_return(), _cluster(ray, workers, gpus, address):
             load = partial(ray.get, ray.put(source)) if isinstance(source, Source) else source
             job = Job(str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), question)
             with tqdm(

@@ -6,6 +6,7 @@ They are small, whatever the bound on explanations: nothing that is learned or c
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from gflowexplainer.choices import Removal
 from gflowexplainer.flow.growth import grow_at_random
@@ -56,24 +57,32 @@ def random_subgraphs(
     return grown.states.subgraphs[visited]
 
 
-def find_consensus(settings: Settings, inputs: TaskInputs) -> Consensus:
-    """Learns what preserves predictions in general from random subgraphs of all instances.
-
-    Args:
-        settings: All settings.
-        inputs: The instances, with what the model says of them.
-    """
+def candidates_of(settings: Settings, inputs: TaskInputs) -> Candidates:
+    """Returns what the settings leave a consensus to choose from."""
     either = settings.removal == Removal.auto and inputs.instances.level == "graph"
     removal = Removal.induced if settings.removal == Removal.auto else settings.removal
-    candidates = Candidates(
+    return Candidates(
         evidence=settings.evidence,
         keep_probabilities=(settings.keep_probability,) if settings.keep_probability else KEPT,
         removals=REMOVALS if either else (removal.value,),
         pooling=settings.pooling,
     )
+
+
+def find_consensus(settings: Settings, inputs: TaskInputs, own: Tensor | None = None) -> Consensus:
+    """Learns what preserves predictions in general from random subgraphs of all instances.
+
+    Args:
+        settings: All settings.
+        inputs: The instances, with what the model says of them.
+        own: What the model loses without each node, where it is known already.
+    """
+    candidates = candidates_of(settings, inputs)
     rollouts = _num_measured(inputs.predictor, inputs.instances, settings) // len(candidates.keep_probabilities)
     subgraphs = random_subgraphs(inputs.instances, settings, max(2, rollouts), Stream.measuring)
-    return learn_consensus(inputs, subgraphs, candidates, num_contexts=settings.num_contexts, seed=settings.seed)
+    return learn_consensus(
+        inputs, subgraphs, candidates, num_contexts=settings.num_contexts, seed=settings.seed, own=own
+    )
 
 
 def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> int:

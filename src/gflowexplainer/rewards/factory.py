@@ -10,7 +10,7 @@ from gflowexplainer.choices import Removal, RewardType
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.calibration import calibrate, find_consensus
+from gflowexplainer.rewards.calibration import calibrate, candidates_of, find_consensus
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import raw_evidence
@@ -32,8 +32,11 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
     """
     raw = None
     if settings.reward == RewardType.consensus:
-        consensus = find_consensus(settings, inputs) if consensus is None else consensus
-        raw = raw_evidence(inputs, consensus.chosen.evidence)
+        own = None
+        if consensus is None:
+            own = candidates_of(settings, inputs).own_evidence(inputs)
+            consensus = find_consensus(settings, inputs, own)
+        raw = raw_evidence(inputs, consensus.chosen.evidence, own)
     reward = build_reward(settings, inputs, raw=raw, consensus=consensus)
     calibrate(reward, settings)
     return reward

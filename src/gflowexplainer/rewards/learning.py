@@ -71,6 +71,12 @@ class Candidates:
             return (EvidenceType.own,)
         return (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
 
+    def own_evidence(self, inputs: TaskInputs) -> Tensor | None:
+        """Asks the model what it loses without each node, shape ``[n, 1]``; ``None`` where no candidate needs it."""
+        if all(kind == EvidenceType.shared for kind in self.kinds(inputs)):
+            return None
+        return losses(inputs.predictor, inputs.instances, inputs.target)
+
 
 @dataclass(frozen=True)
 class Measurements:
@@ -86,7 +92,13 @@ class Measurements:
 
 
 def learn_consensus(
-    inputs: TaskInputs, subgraphs: Subgraphs, candidates: Candidates, *, num_contexts: int, seed: int
+    inputs: TaskInputs,
+    subgraphs: Subgraphs,
+    candidates: Candidates,
+    *,
+    num_contexts: int,
+    seed: int,
+    own: Tensor | None = None,
 ) -> Consensus:
     """Measures how strongly subgraphs speak for their predictions in context, and fits the best candidate to it.
 
@@ -96,10 +108,10 @@ def learn_consensus(
         candidates: What to choose from.
         num_contexts: Contexts of each instance.
         seed: Names the contexts.
+        own: The :meth:`Candidates.own_evidence` of these instances, where it is known already.
     """
     kinds = candidates.kinds(inputs)
-    needs_own = any(kind != EvidenceType.shared for kind in kinds)
-    own = losses(inputs.predictor, inputs.instances, inputs.target) if needs_own else None
+    own = candidates.own_evidence(inputs) if own is None else own
     described = {}
     for kind in kinds:
         raw = raw_evidence(inputs, kind, own)

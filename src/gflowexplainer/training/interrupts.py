@@ -80,3 +80,21 @@ def interrupts_wait() -> Iterator[None]:
         if waiting:
             number, frame = waiting[0]
             handlers[number](number, frame)
+
+
+@contextmanager
+def handlers_return() -> Iterator[None]:
+    """Puts the handlers of signals back after a block, whatever a library inside of it set.
+
+    Only the main thread can set one, so in any other nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
