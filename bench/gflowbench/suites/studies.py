@@ -45,9 +45,10 @@ def subject(name: str, number: int, out: Path) -> tuple[Any, Any, Any, dict[str,
                 (found.task, index),
             )
         return found.model, found.task.graphs[0], index, found.task.model_config, (found.task, index)
-    loaded = problem(name).load()
+    loaded = problem(name, instances="all-roles").load()
     level = loaded.benchmark.task
     config = {"mode": "multiclass_classification", "task_level": level, "return_type": "raw"}
+    number = min(number, len(loaded.index))
     index = loaded.index[torch.linspace(0, len(loaded.index) - 1, number).long()].tolist()
     if level == "graph":
         return loaded.model, [loaded.benchmark.graphs[i] for i in index], None, config, None

@@ -27,6 +27,7 @@ class Case:
         words: The ``N`` words of the sentence that the graph is, in order.
         classes: Names of the classes.
         types: The type of each of the ``N`` nodes, drawn as a shape.
+        feature_names: What each column of ``x`` is called, for contributions of features.
         note: A remark of the user's, shown above the picture.
     """
 
@@ -41,6 +42,7 @@ class Case:
     types: Sequence[str] | None = None
     note: str = ""
     beside: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(type(self.explanation), "node_probability"):
@@ -62,6 +64,12 @@ class Case:
             if "edge_index" not in other or not torch.equal(other.edge_index.cpu(), self.explanation.edge_index.cpu()):
                 raise ConfigError(f"'beside[{name!r}]' of '{self.name}' explains another graph. Compare the same one.")
         nodes = self.num_nodes
+        width = self.explanation.x.size(-1) if "x" in self.explanation else None
+        if self.feature_names is not None and len(self.feature_names) != width:
+            raise ConfigError(
+                f"'feature_names' of '{self.name}' has {len(self.feature_names)} entries for {width} features. "
+                "Pass one each."
+            )
         for name, texts in (("labels", self.labels), ("words", self.words), ("types", self.types)):
             if texts is not None and len(texts) != nodes:
                 raise ConfigError(
