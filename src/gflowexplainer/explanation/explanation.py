@@ -30,6 +30,7 @@ from gflowexplainer.explanation.ranked_subgraphs import (
     named,
 )
 from gflowexplainer.explanation.studies import Studied, Studies
+from gflowexplainer.model.adapter import is_adjacency
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
 from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
@@ -261,6 +262,11 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
         explanation._store._mapping = Fields(explanation._store._mapping)
         explanation._distribution = distribution
         return explanation
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keeps the edges as ids where PyG's ``Explainer`` would put the adjacency matrix that it was called with."""
+        if name != "edge_index" or not is_adjacency(value):
+            super().__setattr__(name, value)
 
     def drop(self, names: Iterable[str]) -> None:
         """Removes masks that nobody asked for."""
