@@ -10,7 +10,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.utils import subgraph as induced
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
-from gflowexplainer.errors import ConfigError, GFlowExplainerError, InstanceError
+from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.flow.states import States
