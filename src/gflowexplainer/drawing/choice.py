@@ -27,6 +27,13 @@ def main_nodes(explanation: Any) -> list[int]:
     return list(explanation.subgraphs[0].nodes if parts is None else parts.nodes)
 
 
+def explained_nodes(explanation: Any) -> list[int] | None:
+    """Returns the explained node, or both ends of the explained link; ``None`` where a graph is explained."""
+    if explanation.explained_link is not None:
+        return list(explanation.explained_link)
+    return None if explanation.explained_node is None else [explanation.explained_node]
+
+
 def adjacency(explanation: Any) -> csr_array:
     """Returns the graph without directions and loops, shape ``[N, N]``."""
     source, target = explanation.edge_index.cpu().numpy()
@@ -45,10 +52,10 @@ def chosen_nodes(case: Case, graph: csr_array, limit: int) -> tuple[np.ndarray, 
     """
     explanation = case.explanation
     values = explanation.node_probability()
-    start = explanation.explained_node
+    start = explained_nodes(explanation)
     compared = [explanation, *case.beside.values()]
     first = np.unique(np.concatenate([[*main_nodes(other), *other.subgraphs[0].nodes] for other in compared]))
-    seeds = np.flatnonzero(values > 0) if start is None else np.array([start])
+    seeds = np.flatnonzero(values > 0) if start is None else np.array(start)
     if seeds.size == 0:
         seeds = first
     hops = dijkstra(graph, directed=False, indices=seeds, unweighted=True, min_only=True)
@@ -76,11 +83,10 @@ def node_levels(
     sentences are shown as a whole, and the ground truth always.
     """
     level = np.full(values.size, 2)
-    core = slot[main_nodes(explanation)]
+    explained = explained_nodes(explanation)
+    core = slot[[*main_nodes(explanation), *(explained or [])]]
     core = core[core >= 0]
-    if explanation.explained_node is not None and slot[explanation.explained_node] >= 0:
-        core = np.append(core, slot[explanation.explained_node])
-    if whole or (explanation.explained_node is None and values.size <= SMALL_GRAPH):
+    if whole or (explained is None and values.size <= SMALL_GRAPH):
         level[:] = 1
     if truth is not None:
         level[ends[truth]] = 1
