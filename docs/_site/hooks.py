@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()((?:\.\./)+)([^)#\s]+)")
-NOTEBOOKS = ("citation", "molecules")
+NOTEBOOKS = ("citation", "molecules", "recommendation")
 sys.path.insert(0, str(Path(__file__).parent))
 logger = logging.getLogger("mkdocs.hooks.gflowexplainer")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from gflowbench.protocol.problems import problem
 from gflowbench.suites.catalogue_study import measure_catalogue
@@ -152,6 +153,8 @@ def absence(name: str, number: int, out: Path) -> dict[str, Any]:
                 "alternatives inside": every <= motif,
                 "together the motif": every == motif,
                 "minimal": change.minimal,
+                "as exhaustive search": every == _needed_nodes(found.model, task.graphs[i]),
+                "without the motif": _class_without(found.model, task.graphs[i], motif) == change.predicted_class,
             }
         )
     known = [row for row in rows if row["found"]]
@@ -162,9 +165,29 @@ def absence(name: str, number: int, out: Path) -> dict[str, Any]:
         "mean size": _mean([row["size"] for row in known]),
         **{
             key: sum(row[key] for row in known)
-            for key in ("inside", "alternatives inside", "together the motif", "minimal")
+            for key in (
+                "inside",
+                "alternatives inside",
+                "together the motif",
+                "minimal",
+                "as exhaustive search",
+                "without the motif",
+            )
         },
     }
+
+
+def _needed_nodes(model: Any, graph: Data) -> set[int]:
+    """Finds the nodes without any one of which the class changes, by calling the GNN on what is left."""
+    whole = _class_without(model, graph, set())
+    return {node for node in range(graph.x.size(0)) if _class_without(model, graph, {node}) != whole}
+
+
+@torch.no_grad()
+def _class_without(model: Any, graph: Data, gone: set[int]) -> int:
+    """Returns the class of a graph without some of its nodes."""
+    rest = graph.subgraph(torch.tensor([node for node in range(graph.x.size(0)) if node not in gone]))
+    return int(model(rest.x, rest.edge_index, torch.zeros(rest.x.size(0), dtype=torch.long)).argmax())
 
 
 def write_tables(out: Path) -> Path:
@@ -205,13 +228,29 @@ def write_tables(out: Path) -> Path:
     absent = [read_json(path) for path in sorted(out.glob("cells/absence-*.json"))]
     motif = Table(
         "Graphs with the motif, in the task of its absence",
-        ("graphs", "found", "mean size", "inside the motif", "with all alternatives inside", "together the motif"),
+        (
+            "graphs",
+            "found",
+            "mean size",
+            "inside the motif, with all alternatives",
+            "together the motif",
+            "together what exhaustive search finds",
+            "class changes without the whole motif",
+        ),
         tuple(
             (
                 str(found["instances"]),
                 str(found["found"]),
                 number_of(found["mean size"], 2),
-                *(str(found[key]) for key in ("inside", "alternatives inside", "together the motif")),
+                *(
+                    str(found[key])
+                    for key in (
+                        "alternatives inside",
+                        "together the motif",
+                        "as exhaustive search",
+                        "without the motif",
+                    )
+                ),
             )
             for found in absent
         ),

@@ -60,6 +60,17 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(there), f"{target}#{anchor}"
 
 
+RESEARCH = {
+    "datasets", "evaluation", "leaderboard", "method", "models", "peers", "reproduction", "research_commands",
+    "rewards", "scale", "suites",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.stem not in RESEARCH], ids=lambda page: page.name)
+def test_a_page_for_users_fits_on_two_screens(page):
+    assert len(page.read_text().splitlines()) <= 120
+
+
 def test_the_readme_is_short_and_has_a_place_for_results():
     text = (ROOT / "README.md").read_text()
     (code,) = blocks(ROOT / "README.md")
@@ -85,7 +96,7 @@ def test_commands_and_their_options_exist(page):
 
 
 def test_the_page_of_the_command_line_names_every_command_and_option():
-    text = (ROOT / "docs" / "command_line.md").read_text()
+    text = "".join((ROOT / "docs" / name).read_text() for name in ("command_line.md", "research_commands.md"))
     known = {
         option
         for command in COMMANDS.values()
@@ -100,7 +111,7 @@ def test_the_page_of_the_command_line_names_every_command_and_option():
 
 
 def test_every_setting_is_listed_with_its_default():
-    text = (ROOT / "docs" / "choosing.md").read_text()
+    text = (ROOT / "docs" / "all_settings.md").read_text()
     listed = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
     assert listed == {field.name: repr(field.default).replace("'", '"') for field in dataclasses.fields(Settings)}
     for name in PRESETS:
