@@ -89,8 +89,8 @@ def shot(chrome: Any, width: int, height: int) -> Image.Image:
 
 
 def save(picture: Image.Image, name: str) -> None:
-    """Writes a picture with 64 colours."""
-    picture.quantize(64, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+    """Writes a picture with 128 colours."""
+    picture.quantize(128, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
     print(name, (PICTURES / f"{name}.png").stat().st_size)
 
 
@@ -122,10 +122,10 @@ def main() -> None:
         chrome.get(report)
         chrome.execute_script("document.querySelector('#case .wide:last-child').scrollIntoView()")
         save(shot(chrome, 1120, 900), "comparison")
-        emulate(chrome, height=1400)
+        emulate(chrome, height=790)
         chrome.get((folder / "parts.html").as_uri())
         chrome.execute_script("document.getElementById('case').scrollIntoView()")
-        save(shot(chrome, 1120, 760), "parts")
+        save(shot(chrome, 1120, 790), "parts")
         chrome.quit()
 
 

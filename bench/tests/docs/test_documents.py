@@ -60,17 +60,6 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(there), f"{target}#{anchor}"
 
 
-RESEARCH = {
-    "datasets", "evaluation", "leaderboard", "method", "models", "peers", "reproduction", "research_commands",
-    "rewards", "scale", "suites",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("page", [p for p in PAGES if p.stem not in RESEARCH], ids=lambda page: page.name)
-def test_a_page_for_users_fits_on_two_screens(page):
-    assert len(page.read_text().splitlines()) <= 120
-
-
 def test_the_readme_is_short_and_has_a_place_for_results():
     text = (ROOT / "README.md").read_text()
     (code,) = blocks(ROOT / "README.md")
