@@ -49,25 +49,36 @@ def holds(graph: LabelledGraph, motif: CanonicalForm, *, at: int | None = None, 
     allowed = frozenset(among)
     around = motif.neighbors()
     begins: Iterable[tuple[int, int]]
+    search = _Search(graph, motif, around, allowed)
     if at is not None:
-        begins = [(slot, at) for slot in range(len(motif))]
+        # Of slots that can change places, one will do.
+        begins = [(slot, at) for slot in range(len(motif)) if slot not in search.before]
     else:
         # The rarest way to begin: any slot will do, as every match fills all of them.
         nodes = sorted(allowed) if allowed else range(len(graph.labels))
         slot = max(range(len(motif)), key=lambda i: len(around[i]))
         begins = [(slot, node) for node in nodes]
-    search = _Search(graph, motif, around, allowed)
     return any(search.finds(slot, node) for slot, node in begins)
 
 
 def _connected_order(around: Sequence[dict[int, str]], first: int) -> list[int]:
-    """Lists all slots from ``first`` on, each joined to an earlier one."""
-    order, seen = [first], {first}
-    for slot in order:
-        for other in sorted(around[slot]):
-            if other not in seen:
-                seen.add(other)
-                order.append(other)
+    """Lists all slots from ``first`` on, each joined to an earlier one; those that have the fewest places go first."""
+    order, place = [first], {first: 0}
+    while len(order) < len(around):
+        beside = {other for slot in order for other in around[slot] if other not in place}
+        # The more neighbours it has, and the more of them are placed, the fewer places there are for it. Leaves come
+        # last, those of the newest slot before others.
+        chosen = max(
+            beside,
+            key=lambda slot: (
+                sum(other in place for other in around[slot]),
+                len(around[slot]),
+                max(place.get(other, -1) for other in around[slot]),
+                -slot,
+            ),
+        )
+        place[chosen] = len(order)
+        order.append(chosen)
     return order
 
 
