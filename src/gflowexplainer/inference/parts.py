@@ -3,8 +3,9 @@
 Candidates are the best subgraph that the flow sampled, and nodes that join one at a time (those of a node's explanation
 connected to it): the most probable first, or those first without which the model loses most. Each is measured on the
 model with everything else removed. Where the best subgraph alone preserves the prediction, it is the one part. Where it
-does not, the smallest set of probable nodes that does is taken apart into its connected parts, and those that are not
-needed are dropped. The one part of a link is its best subgraph, which joins both ends: nothing else is tried.
+does not, the smallest set of probable nodes that does, completed by those that are worth nearly as much, is taken apart
+into its connected parts, and those that are not needed are dropped. The one part of a link is its best subgraph, which
+joins both ends: nothing else is tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph;
 those of a link grow from both ends.
@@ -144,26 +145,51 @@ class _Neighbors:
         return found
 
 
-def _growing(instances: Instances, neighbors: _Neighbors, i: int, worth: Tensor) -> list[NodeSet]:
-    """Lists the nodes of an instance that are worth most, one more at a time; a node's are joined to it."""
-    begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
-    value = worth[begin:end].tolist()
-    center = int(instances.center[i])
-    order: list[int] = []
-    if center < 0:
-        able = (node for node in range(begin, end) if value[node - begin] > 0)
-        order = sorted(able, key=lambda n: -value[n - begin])[:_LARGEST]
-    else:
+@dataclass(frozen=True)
+class _Growing:
+    """Nodes of an instance in the order in which they join; those of a node's explanation are connected to it.
+
+    Attributes:
+        order: The nodes, at most :data:`_LARGEST`.
+        worth: What each of them is worth, and what the next one would be.
+    """
+
+    order: list[int]
+    worth: list[float]
+
+    @classmethod
+    def of(cls, instances: Instances, neighbors: _Neighbors, i: int, worth: Tensor) -> _Growing:
+        """Puts the nodes that are worth most first."""
+        begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+        value = worth[begin:end].tolist()
+        center = int(instances.center[i])
+        if center < 0:
+            able = sorted(
+                (node for node in range(begin, end) if value[node - begin] > 0), key=lambda n: -value[n - begin]
+            )
+            order = able[:_LARGEST]
+            return cls(order, [*(value[node - begin] for node in able[: _LARGEST + 1]), 0.0])
         border, order = set(neighbors.of(center)), [center]
         while border and len(order) < _LARGEST:
             node = max(border, key=lambda n: (value[n - begin], -n))
             order.append(node)
             border = (border | set(neighbors.of(node))) - set(order)
-    return [frozenset(order[:size]) for size in range(2, len(order) + 1)]
+        return cls(order, [])
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def first(self, size: int) -> NodeSet:
+        """Returns the first nodes."""
+        return frozenset(self.order[:size])
+
+    def gap(self, size: int) -> float:
+        """Says how much less than the last of the first nodes the next one is worth; 0 where that is not the order."""
+        return self.worth[size - 1] - self.worth[size] if self.worth else 0.0
 
 
 def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, probability: Tensor) -> list[NodeSet]:
-    """Picks the first subgraph where it holds, else the smallest set that does, else what preserves most."""
+    """Picks the first subgraph where it holds, else few nodes that do, else what preserves most."""
     instances = reward.instances
     alone = _measure(reward, list(enumerate(firsts)))
     asked = [i for i, held in enumerate(alone.held.tolist()) if not held]
@@ -174,30 +200,42 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, 
     _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
     lost[nodes] = losses(reward.predictor, instances.select(some), reward.target.select(some))[:, 0].double()
     lost = lost.abs() if reward.target.label is None else lost
-    growing = {
-        i: sorted(
-            {*_growing(instances, neighbors, i, probability), *_growing(instances, neighbors, i, lost)},
-            key=lambda found: (len(found), sorted(found)),
-        )
+    tried = [
+        (i, growing, size)
         for i in asked
-    }
-    questions = [(i, found) for i in asked for found in growing[i]]
-    measured = _measure(reward, questions)
-    held, preserved = measured.held.tolist(), measured.preserved.tolist()
-    same = measured.same_class.tolist()
-    chosen, begin = list(firsts), 0
-    for i in asked:
-        here = range(begin, begin + len(growing[i]))
-        begin += len(growing[i])
-        holding = [place for place in here if held[place]]
+        for growing in (_Growing.of(instances, neighbors, i, worth) for worth in (probability, lost))
+        for size in range(2, len(growing) + 1)
+    ]
+    if not tried:
+        return list(firsts)
+    measured = _measure(reward, [(i, growing.first(size)) for i, growing, size in tried])
+    held, preserved, same = (column.tolist() for column in (measured.held, measured.preserved, measured.same_class))
+    chosen = list(firsts)
+    places: dict[int, list[int]] = {i: [] for i in asked}
+    for place, (i, _, _) in enumerate(tried):
+        places[i].append(place)
+    for i, here in places.items():
+        holding = sorted((place for place in here if held[place]), key=lambda place: (tried[place][2], place))
         if holding:
-            chosen[i] = questions[holding[0]][1]
+            chosen[i] = _completed([tried[place][1:] for place in holding])
             continue
-        able = [place for place in here if same[place]]
+        able = sorted((place for place in here if same[place]), key=lambda place: (tried[place][2], place))
         most = max((preserved[place] for place in able), default=-1.0)
         if most > float(alone.preserved[i]) + MARGIN or (most >= 0 and not bool(alone.same_class[i])):
-            chosen[i] = questions[next(place for place in able if preserved[place] >= most - _NEARLY)][1]
+            _, growing, size = tried[next(place for place in able if preserved[place] >= most - _NEARLY)]
+            chosen[i] = growing.first(size)
     return chosen
+
+
+def _completed(holding: Sequence[tuple[_Growing, int]]) -> NodeSet:
+    """Takes the smallest set that holds, and nodes that are worth nearly as much as those inside.
+
+    A model often holds a prediction without the last node of what it looks at. Between that node and the next one that
+    it does not look at there is a gap, and the widest one, up to twice the smallest size, is where the set ends.
+    """
+    growing, least = holding[0]
+    sizes = [size for other, size in holding if other is growing and size <= 2 * least]
+    return growing.first(max(sizes, key=lambda size: (growing.gap(size), -size)))
 
 
 def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:

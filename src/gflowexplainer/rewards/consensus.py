@@ -87,6 +87,8 @@ class Consensus:
         chosen: By what evidence, and how well it predicts the model.
         trials: Everything that was tried.
         spread: How much log-rewards differ in the instance in the middle of those that were fitted; 0 if not known.
+        beside: What the model's loss without each node counts in masks, where the distribution counts 1.
+        strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
     """
 
     basis: Tensor
@@ -94,11 +96,18 @@ class Consensus:
     chosen: EvidenceTrial
     trials: tuple[EvidenceTrial, ...] = ()
     spread: float = 0.0
+    beside: float = 0.0
+    strongest_loss: float = 0.0
 
     @property
     def uses_own(self) -> bool:
         """Whether what the model loses without each node of the instance itself is part of the evidence."""
         return self.chosen.evidence != EvidenceType.shared
+
+    @property
+    def needs_own(self) -> bool:
+        """Whether the model has to be asked what it loses without each node of an instance."""
+        return self.uses_own or self.beside > 0
 
     def weights_of(self, target: Target) -> Tensor:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
@@ -114,8 +123,8 @@ class Consensus:
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
-        spread = torch.tensor([self.spread], dtype=torch.double)
-        return {"basis": self.basis, "weight": self.weight, "trials": rows, "spread": spread}
+        scalars = torch.tensor([self.spread, self.beside, self.strongest_loss], dtype=torch.double)
+        return {"basis": self.basis, "weight": self.weight, "trials": rows, "scalars": scalars}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Consensus:
@@ -125,7 +134,7 @@ class Consensus:
             basis, weight = tensors["basis"], tensors["weight"]
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
-            return cls(basis, weight, chosen, tuple(trials), float(tensors["spread"]))
+            return cls(basis, weight, chosen, tuple(trials), *tensors["scalars"].tolist())
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
@@ -211,7 +220,8 @@ class ConsensusReward(Reward):
         predictor: The explained model.
         instances: The instances.
         consensus: What was learned.
-        raw: Raw evidence of every node, shape ``[n, R]``; where the instance's own is part of it, the last column.
+        raw: Raw evidence of every node, shape ``[n, R]``.
+        own: What the model loses without each node, shape ``[n, 1]``, where the consensus needs it.
         direction: Of a value, what is explained: ``"any"`` contribution, those that raise it or that lower it.
         **settings: See :class:`Reward`.
     """
@@ -223,10 +233,13 @@ class ConsensusReward(Reward):
         *,
         consensus: Consensus,
         raw: Tensor,
+        own: Tensor | None = None,
         direction: Direction = Direction.any,
         **settings: Any,
     ) -> None:
         super().__init__(predictor, instances, **{**settings, "removal": consensus.chosen.removal})
+        if consensus.needs_own and own is None:
+            raise ConfigError("This consensus needs what the model loses without each node. Pass it as 'own'.")
         if self.target.label is not None and direction != Direction.any:
             raise ConfigError(
                 f"direction='{direction}' tells contributions to a value apart, but the model predicts classes. "
@@ -241,7 +254,7 @@ class ConsensusReward(Reward):
             )
         self.consensus, self.direction = consensus, direction
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
-        self.own = raw[:, -1].double() if consensus.uses_own else None
+        self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
 
     def node_values(self) -> Tensor:
@@ -264,16 +277,19 @@ class ConsensusReward(Reward):
     def own_share(self) -> Tensor | None:
         """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.
 
-        The explained node itself has a share of 1. ``None`` where the instance's own evidence is not believed.
+        Where even without the strongest little is lost, compared with other instances, there are others in its place:
+        single losses say little, and all shares are small. The explained node itself has a share of 1. ``None`` where
+        the instance's own evidence is not believed.
         """
         if self.own is None:
             return None
         instances = self.instances
-        value = self._directed(self.own).clamp(min=0)
-        roots = instances.roots
+        value, roots = self._directed(self.own).clamp(min=0), instances.roots
         value[roots] = 0
-        top = segment_max(value, instances.owner, len(instances), empty=0.0)[instances.owner]
-        share = torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
+        top = segment_max(value, instances.owner, len(instances), empty=0.0)
+        usual = self.consensus.strongest_loss
+        scale = torch.maximum(top, torch.full_like(top, usual))[instances.owner]
+        share = torch.where(scale > 0, value / scale.clamp(min=1e-300), 0.0)
         share[roots] = 1.0
         return share
 
@@ -292,7 +308,7 @@ class ConsensusReward(Reward):
         usual = usual / torch.bincount(owner, minlength=number).clamp(min=1)
         row = instances.neighbor_row
         pair = self.node_value[row] + self.node_value[instances.neighbor] + self.entry_value
-        pair = self._directed(pair) / (2 if self.own is None else 2 ** (1 - _OWN_GROWTH))
+        pair = self._directed(pair) / 2 ** (1 - self._growth)
         best = segment_max(pair.double(), instances.owner[row], number)
         gap = ((best - usual) / _STRONGEST).to(self.spread)
         self.spread = torch.where(torch.isfinite(gap), torch.maximum(self.spread, gap), self.spread)
@@ -324,10 +340,12 @@ class ConsensusReward(Reward):
         # An edge has the same value seen from either end.
         evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
         size = filled.sum(dim=1).clamp(min=1).double()
-        per_node = self._directed(evidence) / size
-        if self.own is not None:
-            per_node = per_node * size**_OWN_GROWTH
+        per_node = self._directed(evidence) / size ** (1 - self._growth)
         return per_node - self._tie[subgraphs.instance] * size.log()
+
+    @property
+    def _growth(self) -> float:
+        return _OWN_GROWTH if self.consensus.uses_own else 0.0
 
     def _directed(self, value: Tensor) -> Tensor:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
