@@ -195,12 +195,22 @@ def write_tables(out: Path) -> Path:
     changes = [read_json(path) for path in sorted(out.glob("cells/counterfactuals-*.json"))]
     ways = Table(
         "Counterfactuals by edges",
-        ("dataset", "way", "found", "mean size", "found where exhaustive search does", "size over minimum", "seconds"),
+        (
+            "dataset",
+            "way",
+            "found",
+            "not valid",
+            "mean size",
+            "where exhaustive search finds",
+            "over minimum",
+            "seconds",
+        ),
         tuple(
             (
                 found["name"] if way == "ours" else "",
                 way,
                 f"{row['found']} of {found['instances']}",
+                str(row["invalid"]),
                 number_of(row["mean size"], 2),
                 row["found where exhaustive search does"],
                 number_of(row["size over minimum"], 2),
