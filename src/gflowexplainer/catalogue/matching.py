@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gflowexplainer.catalogue.canonical_form import CanonicalForm, canonical_form
 
-MOST_STEPS = 50_000
+MOST_STEPS = 5_000
 """Placements of a node that are tried for one motif in one graph."""
 
 
