@@ -40,7 +40,8 @@ def motif_page(catalogue: MotifCatalogue, title: str, classes: Sequence[str] | N
         "h2 small{font-weight:normal;color:var(--quiet)}"
         ".cards{display:flex;flex-wrap:wrap;gap:1rem}"
         ".card{border:1px solid var(--rule);break-inside:avoid;border-radius:6px;padding:.8rem;width:13rem}"
-        ".card dl{margin:0;font-size:13px;display:grid;grid-template-columns:auto auto}.card dd{margin:0;text-align:right}.card h3{margin:0}"
+        ".card dl{margin:0;font-size:13px;display:grid;grid-template-columns:auto auto}"
+        ".card dd{margin:0;text-align:right}.card h3{margin:0}"
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
