@@ -24,6 +24,7 @@ from gflowexplainer.settings import PRESETS
 from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
 from gflowexplainer.sources.dataset_names import load_dataset
 from gflowexplainer.sources.named_datasets import NamedDataset
+from gflowexplainer.sources.typed_files import is_typed_file
 from gflowexplainer.storage.identity import identity_of
 
 if TYPE_CHECKING:
@@ -150,6 +151,11 @@ def read_inputs(
         if weights is not None:
             fill_weights(found, weights)
     if data is not None:
+        if is_typed_file(data):
+            raise ConfigError(
+                f"'{data}' holds a heterogeneous graph, which this command does not take. Use explain-typed, or "
+                "GFlowExplainer.fit and explain from Python."
+            )
         graphs, protocol, level = load_graphs(data), None, None
     elif smiles is not None:
         chosen = {} if atoms is None else {"atoms": tuple(listed(atoms))}
