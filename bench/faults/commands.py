@@ -45,7 +45,7 @@ def _killed(words: list[str], seconds: float) -> bool:
         return True
 
 
-def _kill_and_finish(count: Count, kills: int, words: list[str], out: Path, right: Callable[[Path], bool]) -> None:
+def _kill_and_finish(count: Count, kills: int, words: list[str], out: Path, wrong: Callable[[Path], str]) -> None:
     """Kills a command at random moments of its length, lets it finish, looks at the result; until there were enough.
 
     Args:
@@ -53,7 +53,7 @@ def _kill_and_finish(count: Count, kills: int, words: list[str], out: Path, righ
         kills: How many to kill.
         words: The command, without the name of its folder.
         out: Folder of the run that nobody kills; those of the others are named after it.
-        right: Whether what is in a folder is what is in ``out``.
+        wrong: Says what in a folder is not what is in ``out``; an empty text if all is.
     """
     began = time.monotonic()
     if _start([*words, str(out)]).wait() != 0:
@@ -68,7 +68,7 @@ def _kill_and_finish(count: Count, kills: int, words: list[str], out: Path, righ
                 break
             deaths += 1
         said = "" if _start([*words, str(folder)]).wait() == 0 else "going on failed"
-        said = said or ("" if right(folder) else "another result")
+        said = said or wrong(folder)
         for _ in range(deaths):
             count.add("survived" if not said else "wrong", said)
         done += deaths
@@ -91,11 +91,13 @@ def bulk(kills: int) -> Count:
         words = ["bulk", "--explainer", str(here / "fitted"), "--model", "gflowexplainer.testing:NodeModel"]
         words += ["--data", str(here / "graph.safetensors"), "--all", "--part-size", "2", "--workers", "2", "--quiet"]
 
-        def right(folder: Path) -> bool:
+        def wrong(folder: Path) -> str:
             found, truth = read_rows(folder), read_rows(here / "run")
-            return found.sort_by("instance").equals(truth.sort_by("instance")) and found.num_rows == 60
+            if found.num_rows != 60:
+                return f"{found.num_rows} rows instead of 60"
+            return "" if found.sort_by("instance").equals(truth.sort_by("instance")) else "other rows"
 
-        _kill_and_finish(count, kills, [*words, "--out"], here / "run", right)
+        _kill_and_finish(count, kills, [*words, "--out"], here / "run", wrong)
     return count
 
 
@@ -107,11 +109,12 @@ def evaluate(kills: int) -> Count:
         words = ["evaluate", "--dataset", "tree-cycles", "--explainers", "random", "--gnn", gnn, "--every", "30"]
         words += ["--contexts", "5", "--seeds", "4", "--quiet", "--out"]
 
-        def right(folder: Path) -> bool:
+        def wrong(folder: Path) -> str:
             found, truth = (_scores(json.loads((run / "summary.json").read_text())) for run in (folder, here / "run"))
-            return found == truth != []
+            other = [f"{a} instead of {b}" for a, b in zip(found, truth, strict=False) if a != b]
+            return f"another result: {other[0][:300]}" if other or not truth else ""
 
-        _kill_and_finish(count, kills, words, here / "run", right)
+        _kill_and_finish(count, kills, words, here / "run", wrong)
     return count
 
 

@@ -289,3 +289,13 @@ def test_arguments_of_nodes_and_edges_are_the_users():
     arguments = {"kind": torch.arange(12) % 4, "edge_weight": torch.rand(data.edge_index.size(1))}
     found = find_locality(Typed(), "node", InputGraph(data.x, data.edge_index, arguments), takes_batch=False)
     assert (found.hops, found.local) == (1, True)
+
+
+def test_a_model_that_is_random_in_evaluation_mode_is_named():
+    class Noisy(NodeModel):
+        def forward(self, x, edge_index):
+            output = super().forward(x, edge_index)
+            return output + 0.1 * torch.rand_like(output)
+
+    found = GFlowExplainer(**QUICK).explain(Noisy(), random_graph(12), [0], progress=False)[0]
+    assert any("is random in evaluation mode" in said for said in found.warnings)

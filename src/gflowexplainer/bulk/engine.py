@@ -105,8 +105,8 @@ def explain_in_bulk(
     if level == "edge" or algorithm.node_type is not None or algorithm.edge_type is not None:
         what = "links" if level == "edge" else "heterogeneous graphs"
         raise ConfigError(
-            f"Bulk explaining does not take {what}. Call GFlowExplainer.load(...).explain on one part of them after the "
-            "other, in as many processes as you like, and save what it returns."
+            f"Bulk explaining does not take {what}. Call GFlowExplainer.load(...).explain on one part of them after "
+            "the other, in as many processes as you like, and save what it returns."
         )
     ids = here.instances(level, index)
     fitted = content_digest((Path(explainer) / FILE).read_bytes())
