@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.colours import TYPES
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import ModelError
 
@@ -21,7 +22,7 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
     explanation, level = case.explanation, scene.levels
     listed = explanation.top(most_subgraphs)
     slot = {int(node): i for i, node in enumerate(scene.nodes)}
-    kinds = sorted(set(scene.types or []))
+    kinds = scene.kinds
     counts = [int((level <= number).sum()) for number in range(3)]
     features = scene.features
     return {
@@ -43,6 +44,9 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
         "names": scene.names,
         "types": kinds or None,
         "kinds": None if scene.types is None else [kinds.index(name) for name in scene.types],
+        "colours": [TYPES[number % len(TYPES)] for number in range(len(kinds))],
+        "relations": scene.relations,
+        "link": scene.link,
         "features": None if features is None else [t if at < 2 else "" for t, at in zip(features, level, strict=True)],
         "ends": scene.ends.tolist(),
         "q": rounded(scene.edge_values),

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gflowexplainer.drawing.colours import OUTLINE, TRUTH, colour, colour_scale, edge_colour, ink, require_matplotlib
+from gflowexplainer.drawing.colours import (
+    OUTLINE,
+    TRUTH,
+    TYPES,
+    colour,
+    colour_scale,
+    edge_colour,
+    ink,
+    require_matplotlib,
+)
 from gflowexplainer.drawing.scene import Scene
 
 if TYPE_CHECKING:
@@ -67,25 +76,70 @@ def paint_graph(ax: Axes, scene: Scene, other: str | None) -> None:
         ax.scatter(place[inside, 0], place[inside, 1], s=(area[inside] ** 0.5 + 6) ** 2, zorder=0.5, **dashes)
     shades = [edge_colour(value) for value in scores[rank]]
     ax.add_collection(LineCollection(list(lines[rank]), colors=shades, linewidths=widths[rank], zorder=1))
-    kinds = sorted(set(scene.types or [""]))
+    _paint_link(ax, scene)
+    kinds = scene.kinds or [""]
     for number, kind in enumerate(kinds):
         mine = np.flatnonzero([kind == name for name in scene.types or [""] * len(place)])
-        ring = mine == (-1 if scene.ringed is None else scene.ringed)
+        ring = np.isin(mine, scene.marked)
+        outline = TYPES[number % len(TYPES)] if scene.types else OUTLINE
         look: dict[str, Any] = {
             "c": [colour(value) for value in values[mine]],
-            "edgecolors": ["black" if marked else OUTLINE for marked in ring],
-            "linewidths": np.where(ring, 2.6, 0.7),
+            "edgecolors": ["black" if marked else outline for marked in ring],
+            "linewidths": np.where(ring, 2.6, 1.8 if scene.types else 0.7),
             "marker": MARKERS[number % len(MARKERS)],
         }
-        ax.scatter(place[mine, 0], place[mine, 1], s=area[mine], zorder=2, label=kind, **look)
-    if len(kinds) > 1:
-        ax.legend(loc="best", fontsize=8, markerscale=0.6)
+        ax.scatter(place[mine, 0], place[mine, 1], s=area[mine], zorder=2, **look)
+    if scene.types or scene.link is not None:
+        _add_legend(ax, scene)
+    _write_relations(ax, scene)
     labels = scene.labels if scene.labels is not None else [str(node) for node in scene.nodes]
     for slot in np.flatnonzero(level < 2):
         _write(ax, labels[slot], place[slot], float(area[slot]) ** 0.5, values[slot], large=level[slot] == 0)
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.margins(0.12)
+
+
+def _paint_link(ax: Axes, scene: Scene) -> None:
+    """Draws the explained link, which is no edge that anything may be explained by, as dots between its ends."""
+    if scene.link is not None:
+        ax.plot(*scene.place[list(scene.link)].T, color="black", linewidth=1.4, linestyle=":", zorder=0.8)
+
+
+def _add_legend(ax: Axes, scene: Scene) -> None:
+    """Says below the drawing which shape is which type, and what is explained."""
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"linestyle": "", "markerfacecolor": colour(0), "markersize": 8}
+    entries = [
+        Line2D([], [], marker=MARKERS[k % len(MARKERS)], markeredgecolor=TYPES[k % len(TYPES)], label=kind, **look)
+        for k, kind in enumerate(scene.kinds)
+    ]
+    for entry in entries:
+        entry.set_markeredgewidth(1.8)
+    if scene.link is not None:
+        black: dict[str, Any] = {"color": "black", "linestyle": ":", "marker": "o", "markerfacecolor": "white"}
+        entries.append(Line2D([], [], markersize=8, markeredgewidth=2.2, label="explained link", **black))
+    elif scene.ringed is not None:
+        entries.append(Line2D([], [], marker="o", markeredgecolor="black", label="explained", **look))
+        entries[-1].set_markeredgewidth(2.2)
+    legend = ax.legend(
+        handles=entries, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, fontsize=8, frameon=False
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _write_relations(ax: Axes, scene: Scene) -> None:
+    """Writes on each edge of the explanation which relation it is."""
+    if scene.relations is None:
+        return
+    for (a, b), name in zip(scene.ends, scene.relations, strict=True):
+        if scene.levels[a] == scene.levels[b] == 0 and name:
+            x, y = (scene.place[a] + scene.place[b]) / 2
+            text = name if len(name) <= 24 else name[:23] + "…"
+            back = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+            ax.text(x, y, text, fontsize=6.5, ha="center", va="center", zorder=1.5, parse_math=False, bbox=back)
 
 
 def _write(ax: Axes, label: str, place: np.ndarray, width: float, value: float, *, large: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,11 +42,13 @@ class Scene:
         labels: What is written on each node, if not its id.
         names: What each node is called in a list.
         ringed: Position of the explained node.
+        link: Positions of both ends of the explained link; ``None`` if none is explained or one is not drawn.
         focus: Positions of the nodes that another explainer chooses, by its name.
         level: When each node is shown, shape ``[n]``: 0 as the explanation, 1 beside it, 2 with the surroundings. All
             are part of the explanation if not given.
         degree: Neighbours of each node in the whole graph, shape ``[n]``; as drawn if not given.
         types: Name of each node's type, if there are types.
+        relations: Names of the relations of each edge, if there are relations.
         features: Features of each node in words, if it has any.
         notes: What the reader must know about the drawing.
     """
@@ -67,6 +70,8 @@ class Scene:
     level: np.ndarray | None = None
     degree: np.ndarray | None = None
     types: list[str] | None = None
+    relations: list[str] | None = None
+    link: tuple[int, int] | None = None
     features: list[str] | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -88,7 +93,7 @@ class Scene:
         if kind == "sentence":
             nodes = np.sort(nodes)
         if len(nodes) < case.num_nodes:
-            notes.append(_left_out(explanation, len(nodes), case.num_nodes, limit, reach))
+            notes.append(_left_out(explanation, len(nodes), case.num_nodes, limit, reach, case.names is not None))
         values = explanation.node_probability()
         slot = np.full(values.size, -1)
         slot[nodes] = np.arange(nodes.size)
@@ -105,8 +110,10 @@ class Scene:
         text = case.words if case.words is not None else case.labels
         labels = None if text is None else [str(text[node]) for node in nodes]
         names = [str(node) if text is None else _name(str(text[node]), int(node)) for node in nodes]
-        node = explanation.explained_node
+        names = names if case.names is None else [str(case.names[node]) for node in nodes]
+        node, both = explanation.explained_node, explanation.explained_link
         ringed = None if node is None or slot[node] < 0 else int(slot[node])
+        link = None if both is None or (slot[list(both)] < 0).any() else (int(slot[both[0]]), int(slot[both[1]]))
         first = slot[list(explanation.subgraphs[0].nodes)]
         focus = {name: _best_ends(score, slot[ends], first[first >= 0]) for name, score in drawn.items()}
         focus |= {name: slot[list(other.subgraphs[0].nodes)] for name, other in case.beside.items()}
@@ -125,7 +132,7 @@ class Scene:
             names = labels or names
             place = np.stack([np.arange(nodes.size), np.zeros(nodes.size)], axis=1).astype(float)
         else:
-            middle = int(np.flatnonzero(level == 0)[0]) if ringed is None else ringed
+            middle = ringed if ringed is not None else int(np.flatnonzero(level == 0)[0]) if link is None else link[0]
             place = layout_around(level, slot[ends], GAPS, middle)
         return cls(
             kind=kind,
@@ -145,9 +152,21 @@ class Scene:
             level=level,
             degree=np.diff(graph.indptr)[nodes],
             types=None if case.types is None else [str(case.types[node]) for node in nodes],
+            relations=None if case.relations is None else _relations(explanation, case.relations, ends),
+            link=link,
             features=_features(explanation, nodes),
             notes=notes,
         )
+
+    @property
+    def marked(self) -> tuple[int, ...]:
+        """Positions of what is explained: the node, or both ends of the link."""
+        return self.link if self.link is not None else () if self.ringed is None else (self.ringed,)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the types that are drawn, in the order of their shapes."""
+        return sorted(set(self.types or []))
 
     @property
     def levels(self) -> np.ndarray:
@@ -188,6 +207,8 @@ class Scene:
             level=self.levels[kept],
             degree=None if self.degree is None else self.degree[kept],
             types=pick(self.types),
+            relations=None if self.relations is None else [self.relations[k] for k in np.flatnonzero(joined)],
+            link=None if self.link is None else (int(slot[self.link[0]]), int(slot[self.link[1]])),
             features=pick(self.features),
             notes=self.notes,
         )
@@ -205,6 +226,27 @@ class Scene:
         scores = np.zeros(self.nodes.size)
         np.maximum.at(scores, self.ends, self.others[name][:, None])
         return scores
+
+
+def _explained(explanation: Any) -> list[int] | None:
+    """Returns the explained node, or both ends of the explained link; ``None`` where a graph is explained."""
+    if explanation.explained_link is not None:
+        return list(explanation.explained_link)
+    return None if explanation.explained_node is None else [explanation.explained_node]
+
+
+def _relations(explanation: Any, names: Sequence[str], pairs: np.ndarray) -> list[str]:
+    """Names the relations that join each of ``pairs`` ``[e, 2]`` of node ids; the reverse of one is not named again."""
+    place = {(int(u), int(v)): k for k, (u, v) in enumerate(pairs)}
+    found: list[dict[str, None]] = [{} for _ in place]
+    source, target = explanation.edge_index.cpu().numpy()
+    drawn = np.zeros(len(explanation.node_probability()), dtype=bool)
+    drawn[pairs.ravel()] = True
+    for edge in np.flatnonzero(drawn[source] & drawn[target]):
+        u, v = int(source[edge]), int(target[edge])
+        if u != v:
+            found[place[min(u, v), max(u, v)]][str(names[int(edge)])] = None
+    return [", ".join(name for name in own if not (name[:4] == "rev_" and name[4:] in own)) for own in found]
 
 
 def _name(text: str, node: int) -> str:
@@ -235,10 +277,10 @@ def _chosen(case: Case, graph: csr_array, limit: int) -> tuple[np.ndarray, int]:
     """
     explanation = case.explanation
     values = explanation.node_probability()
-    start = explanation.explained_node
+    start = _explained(explanation)
     compared = [explanation, *case.beside.values()]
     first = np.unique(np.concatenate([np.array(other.subgraphs[0].nodes) for other in compared]))
-    seeds = np.flatnonzero(values > 0) if start is None else np.array([start])
+    seeds = np.flatnonzero(values > 0) if start is None else np.array(start)
     if seeds.size == 0:
         seeds = first
     hops = dijkstra(graph, directed=False, indices=seeds, unweighted=True, min_only=True)
@@ -267,10 +309,10 @@ def _levels(
     """
     level = np.full(values.size, 2)
     core = slot[list(explanation.subgraphs[0].nodes)]
+    explained = _explained(explanation)
+    core = np.append(core, slot[explained or []]).astype(int)
     core = core[core >= 0]
-    if explanation.explained_node is not None and slot[explanation.explained_node] >= 0:
-        core = np.append(core, slot[explanation.explained_node])
-    if whole or (explanation.explained_node is None and values.size <= SMALL_GRAPH):
+    if whole or (explained is None and values.size <= SMALL_GRAPH):
         level[:] = 1
     if truth is not None:
         level[ends[truth]] = 1
@@ -311,12 +353,14 @@ def _features(explanation: Any, nodes: np.ndarray) -> list[str] | None:
     return texts
 
 
-def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int) -> str:
+def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int, named: bool) -> str:
     near = "the most probable, then the nearest to them"
-    if explanation.explained_node is not None:
-        near = f"those within {reach} steps of node {explanation.explained_node}"
+    explained = _explained(explanation)
+    if explained is not None:
+        what = "what is explained" if named or len(explained) > 1 else f"node {explained[0]}"
+        near = f"those within {reach} steps of {what}"
         if shown >= limit:
-            near = f"the most probable, then the nearest to node {explanation.explained_node}"
+            near = f"the most probable, then the nearest to {what}"
     return f"Drawn are {shown} of the graph's {total} nodes: {near}."
 
 

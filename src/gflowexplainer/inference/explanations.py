@@ -281,9 +281,16 @@ class SampledExplanations:
         instances, (order, first) = self.sampler.instances, self._rows
         rows = order[int(first[i]) : int(first[i + 1])]
         estimates, name = self.estimates, self._namer(i)
+        reward = self.sampler.reward
         found = ranked_paths(
-            instances, i, estimates.subgraphs[rows], estimates.probability[rows], estimates.neighbor, k
-        )  # fmt: skip
+            instances,
+            i,
+            estimates.subgraphs[rows],
+            estimates.probability[rows],
+            estimates.neighbor,
+            k,
+            rate=reward.log_score if isinstance(reward, ConsensusReward) else None,
+        )
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
         ends = instances.edge_index[:, edges].t().tolist()
         edge_of: dict[tuple[int, int], int] = {}

@@ -284,6 +284,24 @@ class Predictor:
                 f"{type(error).__name__}: {error}"
             ) from error
 
+    @property
+    def way(self) -> tuple[Any, ...]:
+        """What else decides how the model is called."""
+        return ()
+
+    def predicted(self, num_nodes: int) -> tuple[slice, ...]:
+        """Returns which of the nodes may be predicted at, or be the first and the second end of a link."""
+        return (slice(0, num_nodes),) * (2 if self.level == "edge" else 1)
+
+    def call_hidden(
+        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None
+    ) -> Tensor:
+        """Calls the model with NaN for the features of the ``hidden`` nodes ``[n]``."""
+        if hidden is not None:
+            x = x.clone()
+            x[hidden] = torch.nan
+        return self._call(x, edge_index, arguments)
+
     def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
         """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.
 

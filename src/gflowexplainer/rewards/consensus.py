@@ -12,6 +12,9 @@ and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that 
 beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
 in the instance itself and is believed (:mod:`~gflowexplainer.rewards.learning`), more of it counts more:
 :math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here knows how large a subgraph may become.
+
+Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the
+size: otherwise ends that speak against the link would be outweighed by ever more nodes around them.
 """
 
 from __future__ import annotations
@@ -256,6 +259,9 @@ class ConsensusReward(Reward):
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
         self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
+        self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
+        if instances.other_end is not None:
+            self._counted[instances.roots] = False
 
     def node_values(self) -> Tensor:
         """Returns what speaks for each node, itself and its edges on average, in units of log-reward, ``[n, 2]``."""
@@ -334,8 +340,9 @@ class ConsensusReward(Reward):
         return self._log_score(subgraphs)
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
-        filled = subgraphs.filled
-        evidence = torch.where(filled, self.node_value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
+        members = subgraphs.members.clamp(min=0)
+        filled = subgraphs.filled & self._counted[members]
+        evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
         inner = inner_edges(self.instances, subgraphs)
         # An edge has the same value seen from either end.
         evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])

@@ -122,8 +122,11 @@ function legend(scene) {
   const spot = {cx: 12, cy: 12};
   return make("div", {class: "legend"},
     make("span", null, "probability 0 ", scale, "1"),
+    scene.link ? make("span", null, make("svg", {viewBox: "0 0 44 24", "aria-hidden": "true"},
+      make("line", {x1: 9, y1: 12, x2: 35, y2: 12, class: "asked"}), make("circle", {cx: 9, cy: 12, r: 7, class: "node ring", v: 0}),
+      make("circle", {cx: 35, cy: 12, r: 7, class: "node ring", v: 0})), "explained link") : null,
     scene.ring === null ? null : make("span", null, sample(make("circle", {...spot, r: 9, class: "node ring", v: 0})), "explained"),
-    ...(scene.types || []).map((name, kind) => make("span", {class: "user"}, sample(shape(kind, spot, 8, "node", 0)), name)),
+    ...(scene.types || []).map((name, kind) => make("span", {class: "user"}, sample(outline(shape(kind, spot, 8, "node", 0), scene.colours[kind])), name)),
     scene.truth ? make("span", null, scene.kind === "sentence" ? "dashed underline: ground truth" :
       sample(make("circle", {...spot, r: 7, class: "node", v: 0}), make("circle", {...spot, r: 11, class: "truth"})),
       scene.kind === "sentence" ? "" : "ground truth", scene.found ? ` (${scene.found[0]} of ${scene.found[1]} edges found)` : "") : null);

@@ -59,6 +59,16 @@ function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
     }
     add(molecule ? 3 : 1, make("line", {...at(k), class: "touch", "data-edge": k}));
   }
+  if (scene.link) {
+    const [a, b] = scene.link;
+    add(1, make("line", {x1: scene.x[a], y1: scene.y[a], x2: scene.x[b], y2: scene.y[b], class: "asked"}));
+  }
+  if (scene.relations) {
+    for (const k of visible) {
+      const {x1, y1, x2, y2} = at(k);
+      if (inside(k) && scene.relations[k]) add(2, make("text", {x: (x1 + x2) / 2, y: (y1 + y2) / 2, class: "relation"}, short(scene.relations[k], 24)));
+    }
+  }
   const order = scene.ids.map((_, slot) => slot).filter((slot) => shown[slot]).sort((a, b) => core.has(a) - core.has(b));
   const room = makeRoom(scene, shown, radius, inside);
   for (const slot of order) drawNode(scene, slot, nodeValues[slot], radius(slot), core.has(slot), chosen, molecule, room, add);
@@ -91,7 +101,7 @@ function makeRoom(scene, shown, radius, inside) {
 
 function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add) {
   const place = {cx: scene.x[slot], cy: scene.y[slot]};
-  const ring = slot === scene.ring ? " ring" : "";
+  const ring = explained(scene, slot) ? " ring" : "";
   const text = scene.labels ? scene.labels[slot] : String(scene.ids[slot]);
   const faint = large ? "" : chosen ? " faded" : " faint";
   const group = make("g", {"data-node": slot, class: large ? "core" : null, tabindex: large ? "0" : null,
@@ -109,7 +119,10 @@ function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add
     add(3, letters);
     return;
   }
-  group.append(shape(scene.kinds ? scene.kinds[slot] : 0, place, radius + (ring ? 1.5 : 0), "node" + ring + faint, value));
+  const kind = scene.kinds ? scene.kinds[slot] : 0;
+  const drawn = shape(kind, place, radius + (ring ? 1.5 : 0), "node" + ring + faint, value);
+  if (scene.kinds && !ring) outline(drawn, scene.colours[kind]);
+  group.append(drawn);
   const count = [...text].length;
   if (large && count > 4) {
     const shown = short(text, 22);
@@ -122,6 +135,14 @@ function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add
     group.append(tone);
   }
   add(2, group);
+}
+
+const explained = (scene, slot) => slot === scene.ring || Boolean(scene.link && scene.link.includes(slot));
+
+function outline(drawn, colour) {
+  drawn.style.setProperty("--outline", colour);
+  drawn.classList.add("typed");
+  return drawn;
 }
 
 // Types are shapes: a circle, a square, a diamond, a triangle, a hexagon.
@@ -184,7 +205,7 @@ function drawSentence(scene, nodeValues, focus) {
   scene.ids.forEach((id, slot) => {
     const value = nodeValues[slot];
     const core = focus ? focus.has(slot) : scene.level[slot] === 0;
-    const kind = "word" + (value > 0 ? "" : " none") + shade(value) + (slot === scene.ring ? " ring" : "") +
+    const kind = "word" + (value > 0 ? "" : " none") + shade(value) + (explained(scene, slot) ? " ring" : "") +
       (core ? " core" : focus ? " faded" : "");
     if (slot) root.append(" ");
     root.append(make("span", {class: kind + (marked.has(slot) ? " marked" : ""), v: value, "data-node": slot}, scene.labels[slot]));
