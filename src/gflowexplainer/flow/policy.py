@@ -162,7 +162,9 @@ class AdditivePolicy(Policy):
         Random growth, which rarely stops, goes on to the size bound. Where explanations are known to be small, most of
         what it visits is far too large, and is looked at for nothing.
         """
-        nn.init.constant_(self.stop_head[-1].bias, math.log(max(choices, 1.0)))
+        last = self.stop_head[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.constant_(last.bias, math.log(max(choices, 1.0)))
         return self
 
     def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> AdditiveEncoding:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph, flat_graph, flat_tensors
 from gflowexplainer.graphs.typed import TypedGraph
+from gflowexplainer.model.adapter import InputForm, ModelAdapter
 from gflowexplainer.model.locality import Locality, find_locality
 from gflowexplainer.model.observer import Observation
 from gflowexplainer.model.parts_probe import probe_parts
@@ -84,6 +85,14 @@ class KeptForModel:
         self._typed: TensorMark | None = None
         self._flat: dict[str, Tensor] = {}
         self._localities: dict[tuple[Any, ...], Locality] = {}
+        self._adapter: ModelAdapter | None = None
+
+    def adapted(self, model: nn.Module, form: InputForm) -> nn.Module:
+        """Puts a model behind an adapter for a form of input; the same one as long as both are the same."""
+        with GLOBAL_STATE:
+            if self._adapter is None or self._adapter.model is not model or self._adapter.form != form:
+                self._adapter = ModelAdapter(model, form=form)
+            return self._adapter
 
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
