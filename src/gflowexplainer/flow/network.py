@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gflowexplainer.choices import Measure, Objective, ParentRule, PolicyType, StartRule
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
 from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperPolicy
@@ -130,15 +131,14 @@ class FlowNetwork(nn.Module):
         """
         if encoding is None:
             encoding = self.policy.encode(inputs.instances, inputs.features, instance)
-        if greedy:
-            choose = follow_greedily(self.policy, encoding)
-        else:
-            temperature = self.settings.temperature if explore else 1.0
-            epsilon = self.settings.epsilon if explore else 0.0
-            choose = follow_policy(self.policy, encoding, temperature=temperature, epsilon=epsilon)
-        keys = rollout_keys(inputs.instances, instance, self.settings.seed, *stream)
-        start = self.starts(inputs, instance) if start is None else start
         settings = self.settings
+        keys = rollout_keys(inputs.instances, instance, settings.seed, *stream)
+        start = self.starts(inputs, instance) if start is None else start
+        how = {"temperature": settings.temperature, "epsilon": settings.epsilon} if explore else {}
+        if not greedy and isinstance(self.policy, AdditivePolicy) and on_cpu(settings, self.policy, inputs.instances):
+            growing = CpuRollouts(inputs.instances, self.policy, encoding, settings.max_nodes, **how)
+            return growing.grow(instance, start, keys)
+        choose = follow_greedily(self.policy, encoding) if greedy else follow_policy(self.policy, encoding, **how)
         return roll_out(
             inputs.instances,
             instance,

@@ -95,7 +95,7 @@ def roll_out(
     """
     if max_nodes > instances.largest > 0:
         max_nodes = instances.largest
-    _refuse_too_many(instance.numel(), max_nodes, cuts, instance.device)
+    refuse_too_many(instance.numel(), max_nodes, cuts, instance.device)
     _, first, at = first_of_each(instance if start is None else start)
     states = States.initial(instances, instance[first], None if start is None else start[first], max_nodes, cuts=cuts)
     rollout = torch.arange(instance.numel(), device=instance.device)
@@ -133,7 +133,7 @@ def roll_out(
     return Rollouts(States.cat(parts), torch.cat(places), visited, torch.cat(choices), successor, last, followed)
 
 
-def _refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.device) -> None:
+def refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.device) -> None:
     """Refuses rollouts whose states would not fit into memory, before any of them is made."""
     # Members and inner degrees of each state, two numbers a slot, and a byte or two for each pair of slots.
     each = max_nodes * (16 + (max_nodes * (1 if max_nodes <= 127 else 2) if cuts else 0))

@@ -4,7 +4,11 @@ A random stream that is drawn from in order gives another answer when instances 
 Here every number is a hash (SplitMix64) of integers that name its use: seed, instance, sample, step, node.
 """
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -57,6 +61,32 @@ def combine(*parts: Tensor | int) -> Tensor:
 def uniform(*parts: Tensor | int) -> Tensor:
     """Returns a number in the open interval (0, 1) for each combination of ``parts``, as float64."""
     return (_shift_right(combine(*parts), 12).double() + 0.5) * 2.0**-52
+
+
+def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
+    """Does what :func:`mix` does to unsigned numbers in NumPy."""
+    z = x + np.uint64(_GOLDEN & _MASK)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(_FIRST & _MASK)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(_SECOND & _MASK)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def combine_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
+    """Does what :func:`combine` does, in NumPy: int64 arrays of shapes that broadcast, or plain numbers."""
+    key: Any = np.zeros((), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for part in parts:
+            term = np.uint64(part & _MASK) if isinstance(part, int) else part.astype(np.int64).view(np.uint64)
+            key = _mix_numbers(np.atleast_1d(key + term))
+    return key.view(np.int64)
+
+
+def uniform_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
+    """Does what :func:`uniform` does, in NumPy."""
+    return ((combine_numbers(*parts).view(np.uint64) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def hash_rows(values: Tensor) -> Tensor:
