@@ -308,7 +308,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
         self.settings.check_task(task.predictor.level)
-        name, fitted = self._kept.fingerprint(task.model), self._fitted
+        name, fitted = self._kept.fingerprint_of(task.predictor), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
         budget, at_once = self._budget(task.index.device), 1
@@ -447,7 +447,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
         try:
-            return FlowSampler(self.settings, inputs, fitted.sampler)
+            return fitted.sampler_of(self.settings, inputs)
         except (ConfigError, RuntimeError) as error:
             raise InstanceError(
                 f"The fitted flow network does not fit these graphs; their features must be those of the training: "

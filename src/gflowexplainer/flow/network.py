@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,6 +99,16 @@ class FlowNetwork(nn.Module):
             self.policy.fit_scale(inputs.features)
         else:
             self.load_state_dict(weights)
+
+    def fits(self, inputs: NetworkInputs) -> bool:
+        """Whether the network can look at these inputs: they are as wide as those that it was made for."""
+        return self.policy.feature_mean.numel() == inputs.features.size(1)
+
+    def with_settings(self, settings: Settings) -> FlowNetwork:
+        """Returns this network, sharing all weights, under other settings."""
+        other = copy.copy(self)
+        other.settings = settings
+        return other
 
     def starts(self, inputs: NetworkInputs, instance: Tensor) -> Tensor | None:
         """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""

@@ -20,7 +20,7 @@ from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.memory import refuse_beyond_memory
 from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
-from gflowexplainer.ops.sorting import first_of_each, unique_groups
+from gflowexplainer.ops.sorting import first_of_each, order_of, unique_groups
 
 STOP = -1
 
@@ -163,7 +163,7 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
         instance: Instance of each rollout, shape ``[R]``; the rollouts of one instance are numbered in order.
         *stream: Integers that name the use: seed, iteration and so on.
     """
-    order = torch.argsort(instance, stable=True)
+    order = order_of(instance, runs=True, stable=True)
     counts = torch.bincount(instance, minlength=len(instances))
     first = torch.cumsum(counts, 0) - counts
     number = torch.empty_like(instance)

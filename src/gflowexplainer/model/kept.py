@@ -9,7 +9,7 @@ graph is kept alive.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -26,6 +26,8 @@ from gflowexplainer.storage.identity import model_fingerprint
 
 _COMPARED = 8
 """Entries of a tensor whose contents are compared."""
+_NUMPY = (torch.float32, torch.float64, torch.int64, torch.int32, torch.bool)
+"""Types whose contents NumPy can look at without a copy."""
 
 
 class TensorMark:
@@ -36,22 +38,18 @@ class TensorMark:
     """
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        self._seen = {name: (weakref.ref(tensor), _facts(tensor), _some(tensor)) for name, tensor in tensors.items()}
+        self._seen = {name: (weakref.ref(tensor), _facts(tensor)) for name, tensor in tensors.items()}
+        self._some = _some(tensors.values())
 
     def fits(self, tensors: Mapping[str, Tensor]) -> bool:
         """Whether these are the same tensors and none was written to."""
         if tensors.keys() != self._seen.keys():
             return False
         for name, tensor in tensors.items():
-            known, facts, some = self._seen[name]
-            if (
-                known() is not tensor
-                or facts is None
-                or facts != _facts(tensor)
-                or not torch.equal(some, _some(tensor))
-            ):
+            known, facts = self._seen[name]
+            if known() is not tensor or facts is None or facts != _facts(tensor):
                 return False
-        return True
+        return self._some == _some(tensors.values())
 
 
 def _facts(tensor: Tensor) -> tuple[Any, ...] | None:
@@ -61,12 +59,21 @@ def _facts(tensor: Tensor) -> tuple[Any, ...] | None:
     return tensor.data_ptr(), tensor._version, tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
 
 
-def _some(tensor: Tensor) -> Tensor:
-    """Returns a few entries of a tensor, spread over it."""
-    if tensor.layout != torch.strided:
-        return torch.empty(0)
-    flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
-    return flat[:: max(1, flat.numel() // _COMPARED)][: _COMPARED + 1].clone()
+def _some(tensors: Iterable[Tensor]) -> bytes:
+    """Returns a few entries of each tensor, spread over it; those on a GPU are fetched together."""
+    here, elsewhere = [], []
+    for tensor in tensors:
+        if tensor.layout != torch.strided:
+            continue
+        flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
+        some = flat[:: max(1, flat.numel() // _COMPARED)][: _COMPARED + 1]
+        if some.device.type == "cpu" and some.dtype in _NUMPY:
+            here.append(some.numpy().tobytes())
+        else:
+            elsewhere.append(some.clone().view(torch.uint8))
+    if elsewhere:
+        here.append(torch.cat(elsewhere).cpu().numpy().tobytes())
+    return b"".join(here)
 
 
 class KeptForModel:
@@ -83,6 +90,16 @@ class KeptForModel:
         self._typed: TensorMark | None = None
         self._flat: dict[str, Tensor] = {}
         self._localities: dict[tuple[Any, ...], Locality] = {}
+        self._looked_at: tuple[weakref.ref[Predictor], weakref.ref[InputGraph] | None] | None = None
+
+    def fingerprint_of(self, predictor: Predictor) -> str:
+        """Returns the fingerprint of the model of a call, which has its own predictor; looked at once a call."""
+        with GLOBAL_STATE:
+            known = self._looked_at
+            if known is None or known[0]() is not predictor:
+                self.fingerprint(predictor.model)
+                self._looked_at = weakref.ref(predictor), None
+            return self._fingerprint
 
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
@@ -92,6 +109,7 @@ class KeptForModel:
                 self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
                 self._whole = None
                 self._localities = {}
+                self._looked_at = None
             return self._fingerprint
 
     def locality(self, predictor: Predictor, graph: InputGraph) -> Locality:
@@ -102,7 +120,7 @@ class KeptForModel:
         if graph.typed is not None:
             return usual_locality(predictor.level, predictor.takes_batch)
         with GLOBAL_STATE:
-            self.fingerprint(predictor.model)
+            self.fingerprint_of(predictor)
             way = (predictor.level, graph.x.size(1), tuple(graph.arguments))
             if way not in self._localities:
                 model, level = predictor.model, predictor.level
@@ -120,14 +138,20 @@ class KeptForModel:
     def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
         """Returns the index of a graph and what the model says of all of it, where they are known still."""
         with GLOBAL_STATE:
-            self.fingerprint(predictor.model)
+            self.fingerprint_of(predictor)
             if not self._is_of(predictor, graph):
                 self._graph = self._index = self._whole = None
+            else:
+                self._looked_at = weakref.ref(predictor), weakref.ref(graph)
             return self._index, self._whole
 
     def keep(self, predictor: Predictor, graph: InputGraph, index: GraphIndex, whole: Observation | None) -> None:
         """Remembers what was found out about a graph."""
         with GLOBAL_STATE:
+            known = self._looked_at
+            if known is not None and known[0]() is predictor and known[1] is not None and known[1]() is graph:
+                if index is self._index and (whole is None or whole is self._whole):
+                    return
             if not self._is_of(predictor, graph):
                 self._graph, self._rest, self._whole = TensorMark(_tensors(graph)), _rest(predictor, graph), None
             self._index, self._whole = index, self._whole if whole is None else whole

@@ -41,3 +41,19 @@ def found_in(haystack: Array, needles: Array) -> tuple[Array, Array]:
         return np.zeros(needles.shape, dtype=np.int64), np.zeros(needles.shape, dtype=bool)
     position = np.minimum(np.searchsorted(haystack, needles), haystack.size - 1)
     return position, haystack[position] == needles
+
+
+def sorted_unique(keys: Array) -> Array:
+    """Lists the different keys of ``[N]``, ascending."""
+    ordered = np.sort(keys)
+    new = np.empty(keys.size, dtype=bool)
+    new[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return ordered[new]
+
+
+def boundaries(counts: Array) -> Array:
+    """Turns segment lengths ``[S]`` into segment boundaries ``[S + 1]`` that start at 0."""
+    ptr = np.zeros(counts.size + 1, dtype=np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr

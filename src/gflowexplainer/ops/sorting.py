@@ -6,20 +6,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gflowexplainer.ops.numpy_segments import first_places
+
 _CLOSE = 4
 """Keys lie close where there is one for each so many numbers."""
 
 
-def order_of(keys: Tensor, *, runs: bool = False) -> Tensor:
-    """Returns the order ``[N]`` that sorts keys; equal ones stand in any order.
+def order_of(keys: Tensor, *, runs: bool = False, stable: bool = False) -> Tensor:
+    """Returns the order ``[N]`` that sorts keys; equal ones stand in any order, unless it is to be ``stable``.
 
     Args:
         keys: The keys.
         runs: Whether they are a few ascending lists behind each other: a stable sort merges them, far faster.
+        stable: Whether equal keys stay in their order.
     """
     if keys.device.type != "cpu":
-        return torch.argsort(keys)
-    return torch.from_numpy(np.argsort(keys.numpy(), kind="stable" if runs else None))
+        return torch.argsort(keys, stable=stable)
+    return torch.from_numpy(np.argsort(keys.numpy(), kind="stable" if runs or stable else None))
 
 
 def unique(keys: Tensor, *, runs: bool = False) -> Tensor:
@@ -52,6 +55,8 @@ def unique_groups(keys: Tensor, *, runs: bool = False, bound: int | None = None)
 
 def first_of_each(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Lists the different keys of ``[N]``, ascending, where each occurs first, and which of them each key is."""
+    if keys.device.type == "cpu":
+        return tuple(map(torch.from_numpy, first_places(keys.numpy())))  # type: ignore[return-value]
     found, group = unique_groups(keys)
     position = torch.arange(keys.numel(), device=keys.device)
     first = torch.full_like(found, keys.numel()).scatter_reduce_(0, group, position, "amin")
