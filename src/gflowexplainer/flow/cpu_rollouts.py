@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from gflowexplainer.choices import Measure, ParentRule
 from gflowexplainer.flow.policy import AdditiveEncoding, AdditivePolicy, Policy
@@ -23,7 +24,7 @@ from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import APART, TOO_SMALL, Subgraphs
 from gflowexplainer.ops.hashed_random import uniform_numbers
-from gflowexplainer.ops.numpy_segments import first_places, flat_ranges, ticked_off
+from gflowexplainer.ops.numpy_segments import boundaries, first_places, flat_ranges, ticked_off
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
@@ -31,6 +32,8 @@ _INSIDE = -(1 << 14)
 """Marks a member in its row: no number of neighbours makes it positive."""
 _ENTRIES_AT_ONCE = 1 << 16
 """Frontier nodes that the network looks at together."""
+_MANY = 256
+"""Rows from which on torch computes them."""
 
 
 def on_cpu(settings: Settings, policy: Policy, instances: Instances) -> bool:
@@ -49,36 +52,45 @@ class _Network:
     """The additive policy on one state after the other: sums over members are carried along."""
 
     def __init__(self, policy: AdditivePolicy, encoding: AdditiveEncoding) -> None:
-        self.policy = policy
-        self.candidate, self.member, self.root = (
-            part.detach() for part in (encoding.candidate, encoding.member, encoding.root)
+        candidate, self.member, self.root = (
+            part.detach().numpy() for part in (encoding.candidate, encoding.member, encoding.root)
         )
         self.row = None if encoding.row is None else encoding.row.numpy()
-        self.degree = np.maximum(encoding.degree.numpy(), 1)
-        self.links = policy.by_links.weight.detach().t()
-        self.width = self.candidate.size(1)
-        self.heads = [
-            [(layer.weight.detach().t(), layer.bias.detach()) for layer in (head[1], head[3])]
-            for head in (policy.action_head, policy.stop_head)
-        ]
-        self.by_size = policy.by_size.weight.detach()
+        self.width = candidate.shape[1]
+        self.by_links, self.by_size = policy.by_links.weight.detach().numpy(), policy.by_size.weight.detach().numpy()
+        self.degree = np.maximum(encoding.degree.numpy(), 1).astype(candidate.dtype)
+        degree = self.degree
+        if self.row is not None:
+            degree = np.ones(candidate.shape[0], dtype=candidate.dtype)
+            known = (self.row >= 0).nonzero()[0]
+            degree[self.row[known]] = self.degree[known]
+        # Nearly all frontier nodes are joined to one member: what that means is added once.
+        once = np.ones(candidate.shape[0], dtype=candidate.dtype)
+        self.joined_once = candidate + self._told(once, np.log1p(once), once / degree)
+        self.heads = [_Head(policy.action_head), _Head(policy.stop_head)]
 
-    def place(self, node: Array) -> Tensor:
+    def _told(self, *columns: Array) -> Array:
+        """Returns what the policy makes of numbers of links, their logarithms and their shares, shape ``[N, H]``."""
+        told = np.empty((columns[0].size, 3), dtype=self.by_links.dtype)
+        told[:, 0], told[:, 1], told[:, 2] = columns
+        return told @ self.by_links.T
+
+    def place(self, node: Array) -> Array:
         """Finds nodes, given as flat positions, among those that the encoding knows."""
-        return torch.from_numpy(node if self.row is None else self.row[node])
+        return node if self.row is None else self.row.take(node)
 
-    def begin(self, start: Array | None, count: int) -> Tensor:
+    def begin(self, start: Array | None, count: int) -> Array:
         """Returns the sums of states that hold one start node, or nothing, shape ``[U, 2 H]``."""
         if start is None:
-            return self.member.new_zeros(count, 2 * self.width)
+            return np.zeros((count, 2 * self.width), dtype=self.member.dtype)
         place = self.place(start)
-        return self.root.index_select(0, place) + self.member.index_select(0, place)
+        return self.root.take(place, axis=0) + self.member.take(place, axis=0)
 
-    def add(self, sums: Tensor, parent: Array, node: Array) -> Tensor:
+    def add(self, sums: Array, parent: Array, node: Array) -> Array:
         """Returns the sums of states that have one member more than their parents."""
-        return sums.index_select(0, torch.from_numpy(parent)) + self.member.index_select(0, self.place(node))
+        return sums.take(parent, axis=0) + self.member.take(self.place(node), axis=0)
 
-    def log_flows(self, sums: Tensor, size: int, state: Array, node: Array, links: Array) -> tuple[Tensor, Tensor]:
+    def log_flows(self, sums: Array, size: int, state: Array, node: Array, links: Array) -> tuple[Array, Array]:
         """Returns the log-flow of adding each frontier node ``[F]`` and of stopping ``[U]``, without size bound."""
         whole = sums + self.by_size[size]
         for_action, for_stop = whole[:, : self.width], whole[:, self.width :]
@@ -86,21 +98,40 @@ class _Network:
             self._actions(for_action, state[begin:end], node[begin:end], links[begin:end])
             for begin, end in _slices(node.size)
         ]
-        action = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return action, self._head(1, for_stop.clone())
+        action = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return action, self.heads[1](np.maximum(for_stop, 0))
 
-    def _actions(self, for_action: Tensor, state: Array, node: Array, links: Array) -> Tensor:
-        count = links.astype(np.float64)
-        told = torch.from_numpy(np.stack([count, np.log1p(count), count / self.degree[node]], axis=1))
-        hidden = self.candidate.index_select(0, self.place(node))
-        hidden += for_action.index_select(0, torch.from_numpy(state))
-        hidden.addmm_(told.to(hidden.dtype), self.links)
-        return self._head(0, hidden)
+    def _actions(self, for_action: Array, state: Array, node: Array, links: Array) -> Array:
+        hidden = self.joined_once.take(self.place(node), axis=0)
+        hidden += for_action.take(state, axis=0)
+        other = (links != 1).nonzero()[0]
+        if other.size:
+            count, degree = links.take(other), self.degree.take(node.take(other))
+            hidden[other] += self._told(count - 1, np.log1p(count) - np.log1p(1), (count - 1) / degree)
+        return self.heads[0](np.maximum(hidden, 0, out=hidden))
 
-    def _head(self, which: int, hidden: Tensor) -> Tensor:
-        """Applies one of the two heads to rows ``[N, H]``, which are written to."""
-        (first, one), (second, other) = self.heads[which]
-        return torch.addmm(other, torch.addmm(one, hidden.relu_(), first).relu_(), second)[:, 0]
+
+class _Head:
+    """The two layers behind the first activation; torch computes many rows faster, NumPy begins few sooner."""
+
+    def __init__(self, head: nn.Sequential) -> None:
+        first, second = head[1], head[3]
+        assert isinstance(first, nn.Linear)
+        assert isinstance(second, nn.Linear)
+        self.first = first.weight.detach(), first.bias.detach()
+        self.second = second.weight.detach(), second.bias.detach()
+        self.weight, self.bias = np.ascontiguousarray(self.first[0].numpy().T), self.first[1].numpy()
+        self.last, self.shift = self.second[0].numpy()[0], self.second[1].numpy()
+
+    def __call__(self, rows: Array) -> Array:
+        """Applies the head to activated rows ``[N, H]``, shape ``[N]``."""
+        if rows.shape[0] >= _MANY:
+            hidden = functional.linear(torch.from_numpy(np.ascontiguousarray(rows)), *self.first).relu_()
+            return functional.linear(hidden, *self.second)[:, 0].numpy()
+        hidden = rows @ self.weight
+        hidden += self.bias
+        np.maximum(hidden, 0, out=hidden)
+        return hidden @ self.last + self.shift
 
 
 def _slices(count: int) -> list[tuple[int, int]]:
@@ -158,54 +189,70 @@ class CpuRollouts:
         while rollout.size:
             state, node, links, ptr = states.frontier(bounded=size == self.max_nodes)
             action, stop = self.network.log_flows(states.sums, size, state, node, links)
-            grows = np.diff(ptr) > 0
-            stop = self._bounded(stop, size, grows)
-            chosen = self._draw(state, ptr, at, [draw[size - rooted, rollout] for draw in draws], action, stop, size)
-            chosen[~grows[at]] = STOP
-            goes_on = np.flatnonzero(chosen >= 0)
+            ways = ptr[1:] - ptr[:-1]
+            stop = self._bounded(stop, size, ways)
+            drawn = [draw[size - rooted].take(rollout) for draw in draws]
+            chosen = self._draw(state, ptr, ways, at, drawn, action, stop, size)
+            goes_on = (chosen >= 0).nonzero()[0]
             record.add(states, size, (ptr, node, links), at, rollout, chosen, goes_on, (action, stop))
             if not goes_on.size:
                 break
-            step, at = ticked_off(chosen[goes_on], node.size)
-            reached, first, group = first_places(states.key[state[step]] + self.key[node[step]])
-            at, step = group[at], step[first]
+            step, at = ticked_off(chosen.take(goes_on), node.size)
+            reached, first, group = first_places(states.key.take(state.take(step)) + self.key.take(node.take(step)))
+            at, step = group.take(at), step.take(first)
             size += 1
-            states = self._step(states, state[step], node[step], reached, size)
-            rollout = rollout[goes_on]
+            states = self._step(states, state.take(step), node.take(step), reached, size)
+            rollout = rollout.take(goes_on)
         return record.rollouts(self.instances, which.size, rooted)
 
-    def _bounded(self, stop: Tensor, size: int, grows: Array) -> Tensor:
+    def _bounded(self, stop: Array, size: int, ways: Array) -> Array:
         """Puts the size bound on stop flows ``[U]``; an empty state never stops."""
         if size == 0:
-            return torch.full_like(stop, -torch.inf)
+            return np.full_like(stop, -np.inf)
         if size >= self.min_nodes:
             return stop
-        return stop + torch.from_numpy(np.where(grows, TOO_SMALL, 0.0)).to(stop.dtype)
+        return stop + np.where(ways > 0, TOO_SMALL, 0.0).astype(stop.dtype)
 
     def _draw(
-        self, state: Array, ptr: Array, at: Array, draws: list[Array], action: Tensor, stop: Tensor, size: int
+        self,
+        state: Array,
+        ptr: Array,
+        ways: Array,
+        at: Array,
+        draws: list[Array],
+        action: Array,
+        stop: Array,
+        size: int,
     ) -> Array:
         """Picks an action for each rollout; see :func:`~gflowexplainer.flow.sampling.follow_policy`."""
-        counts = np.diff(ptr)
         if not state.size:
             return np.full(at.size, STOP)
-        flow, ends = action.double().numpy() / self.temperature, stop.double().numpy() / self.temperature
-        some = np.flatnonzero(counts)
-        top = ends.copy()
-        top[some] = np.maximum(top[some], np.maximum.reduceat(flow, ptr[some]))
+        flow, top = action.astype(np.float64), stop.astype(np.float64)
+        if self.temperature != 1:
+            flow, top = flow / self.temperature, top / self.temperature
+        ends, some = top, ways.nonzero()[0]
+        best = np.maximum.reduceat(flow, ptr.take(some))
+        if some.size == ways.size:
+            top = np.maximum(top, best)
+        else:
+            top = top.copy()
+            top[some] = np.maximum(top[some], best)
         line = np.zeros(flow.size + 1)
-        np.cumsum(np.exp(flow - top[state]), out=line[1:])
-        begin = line[ptr[:-1]]
-        length = line[ptr[1:]] - begin
-        way = draws[0] * (length + np.exp(ends - top))[at]
-        entry = np.searchsorted(line[1:], begin[at] + way, side="right")
-        entry = np.minimum(np.maximum(entry, ptr[at]), ptr[at + 1] - 1)
-        entry[way >= length[at]] = STOP
+        np.exp(flow - top.take(state)).cumsum(out=line[1:])
+        bounds = line.take(ptr)
+        begin = bounds[:-1]
+        length = bounds[1:] - begin
+        way = draws[0] * (length + np.exp(ends - top)).take(at)
+        entry = line[1:].searchsorted(begin.take(at) + way, side="right")
+        np.maximum(entry, ptr.take(at), out=entry)
+        np.minimum(entry, ptr.take(at + 1) - 1, out=entry)
+        entry[way >= length.take(at)] = STOP
         if self.epsilon > 0:
-            ways = counts + (size > 0)
-            place = (np.minimum(draws[1] / self.epsilon, 1.0) * ways[at]).astype(np.int64)
-            anything = np.where(place < counts[at], ptr[at] + place, STOP)
+            place = (np.minimum(draws[1] / self.epsilon, 1.0) * (ways + (size > 0)).take(at)).astype(np.int64)
+            anything = np.where(place < ways.take(at), ptr.take(at) + place, STOP)
             entry = np.where(draws[1] < self.epsilon, anything, entry)
+        if some.size < ways.size:
+            entry[ways.take(at) == 0] = STOP
         return entry
 
     def _begin(self, instance: Array, start: Array | None) -> _Rows:
@@ -229,9 +276,9 @@ class CpuRollouts:
         grown = states.take(parent, key)
         grown.members[:, size - 1] = node
         grown.table[grown.shift + node] = _INSIDE
-        owner, entry = flat_ranges(self.neighbor_ptr[node], self.degree[node])
+        owner, entry = flat_ranges(self.neighbor_ptr.take(node), self.degree.take(node))
         # Neighbours of one node differ, so no place is counted twice.
-        grown.table[self.neighbor[entry] + grown.shift[owner]] += 1
+        grown.table[self.neighbor.take(entry) + grown.shift.take(owner)] += 1
         return grown
 
 
@@ -247,14 +294,14 @@ class _Rows:
         sums: What the network makes of the members, shape ``[U, 2 H]``.
     """
 
-    sums: Tensor
+    sums: Array
 
     def __init__(
         self, instance: Array, counts: Array, base: Array, key: Array, members: Array, table: Array, owner: Array
     ) -> None:
         self.instance, self.counts, self.base, self.key = instance, counts, base, key
         self.members, self.table, self.owner = members, table, owner
-        self.first = np.cumsum(counts) - counts
+        self.first = counts.cumsum() - counts
         self.shift = self.first - base
 
     @classmethod
@@ -266,10 +313,10 @@ class _Rows:
 
     def take(self, parent: Array, key: Array) -> _Rows:
         """Copies the rows ``parent``, under new keys."""
-        counts = self.counts[parent]
-        owner, place = flat_ranges(self.first[parent], counts)
-        rows = self.instance[parent], counts, self.base[parent], key
-        return _Rows(*rows, self.members[parent], self.table[place], owner)
+        counts = self.counts.take(parent)
+        owner, place = flat_ranges(self.first.take(parent), counts)
+        rows = self.instance.take(parent), counts, self.base.take(parent), key
+        return _Rows(*rows, self.members.take(parent, axis=0), self.table.take(place), owner)
 
     def frontier(self, *, bounded: bool) -> tuple[Array, Array, Array, Array]:
         """Lists what may be added: state, node and links of each entry, and where those of each state begin.
@@ -282,11 +329,10 @@ class _Rows:
         elif self.members[0, 0] < 0:
             place = np.arange(self.table.size)
         else:
-            place = np.flatnonzero(self.table > 0)
-        state = self.owner[place]
-        ptr = np.zeros(self.instance.size + 1, dtype=np.int64)
-        np.cumsum(np.bincount(state, minlength=self.instance.size), out=ptr[1:])
-        return state, place - self.shift[state], self.table[place].astype(np.int64), ptr
+            place = (self.table > 0).nonzero()[0]
+        state = self.owner.take(place)
+        ptr = boundaries(np.bincount(state, minlength=self.instance.size))
+        return state, place - self.shift.take(state), self.table.take(place).astype(np.int64), ptr
 
 
 class _Record:
@@ -295,7 +341,6 @@ class _Record:
     def __init__(self, max_nodes: int) -> None:
         self.max_nodes = max_nodes
         self.columns: dict[str, list[Array]] = {}
-        self.flows: list[tuple[Tensor, Tensor]] = []
         self.visits = self.states = self.entries = 0
 
     def add(
@@ -307,7 +352,7 @@ class _Record:
         rollout: Array,
         chosen: Array,
         goes_on: Array,
-        flows: tuple[Tensor, Tensor],
+        flows: tuple[Array, Array],
     ) -> None:
         """Remembers one step of all rollouts that are still growing."""
         ptr, node, links = frontier
@@ -324,10 +369,11 @@ class _Record:
             "rollout": rollout,
             "chosen": np.where(chosen < 0, STOP, chosen + self.entries),
             "successor": successor,
+            "action": flows[0],
+            "stop": flows[1],
         }
         for name, column in found.items():
             self.columns.setdefault(name, []).append(column)
-        self.flows.append(flows)
         self.visits += rollout.size
         self.states += states.instance.size
         self.entries += node.size
@@ -335,7 +381,7 @@ class _Record:
     def rollouts(self, instances: Instances, count: int, rooted: bool) -> Rollouts:
         """Makes the rollouts of what was remembered."""
         whole = {name: np.concatenate(parts) for name, parts in self.columns.items()}
-        ends = np.flatnonzero(whole["successor"] < 0)
+        ends = (whole["successor"] < 0).nonzero()[0]
         last = np.empty(count, dtype=np.int64)
         last[whole["rollout"][ends]] = ends
         whole["ptr"] = np.concatenate([np.zeros(1, dtype=np.int64), whole["ptr"]])
@@ -352,7 +398,5 @@ class _Record:
             frontier=told["frontier"],
             links=told["links"],
         )
-        flows = tuple(torch.cat(parts) for parts in zip(*self.flows, strict=True))
-        return Rollouts(
-            states, told["state"], told["rollout"], told["chosen"], told["successor"], torch.from_numpy(last), flows
-        )
+        visits = (told[name] for name in ("state", "rollout", "chosen", "successor"))
+        return Rollouts(states, *visits, torch.from_numpy(last), (told["action"], told["stop"]))

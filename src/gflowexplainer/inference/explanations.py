@@ -32,7 +32,13 @@ from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
 from gflowexplainer.inference.doubts import Doubts
-from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
+from gflowexplainer.inference.estimates import (
+    Estimates,
+    effective_sizes,
+    estimate_from_policy,
+    estimate_from_samples,
+    reward_weights,
+)
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
@@ -353,10 +359,12 @@ def explain_instances(
     every = torch.arange(len(instances), device=instances.device)
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
     log_weight = reward_weights(rollouts, sampler.reward, sampler.settings)
-    weighed = estimate_from_samples(instances, rollouts.subgraphs, log_weight)
-    estimates = weighed if weighting == Weighting.reward else estimate_from_policy(rollouts)
+    samples = rollouts.subgraphs
+    by_reward = weighting == Weighting.reward
+    estimates = estimate_from_samples(instances, samples, log_weight) if by_reward else estimate_from_policy(rollouts)
+    effective = effective_sizes(instances, samples, log_weight)
     return SampledExplanations(
-        sampler, estimates, weighed.effective_size, num_samples, weighting, certificate_limit, model_name, config
+        sampler, estimates, effective, num_samples, weighting, certificate_limit, model_name, config
     )
 
 

@@ -12,26 +12,26 @@ Array = NDArray[Any]
 
 def flat_ranges(starts: Array, counts: Array) -> tuple[Array, Array]:
     """Does what :func:`~gflowexplainer.ops.segments.ranges` does: segment of every element, and the element itself."""
-    owner = np.repeat(np.arange(counts.size), counts)
-    return owner, np.arange(owner.size) + (starts - (np.cumsum(counts) - counts))[owner]
+    owner = np.arange(counts.size).repeat(counts)
+    return owner, np.arange(owner.size) + (starts - (counts.cumsum() - counts)).take(owner)
 
 
 def ticked_off(keys: Array, bound: int) -> tuple[Array, Array]:
     """Lists the different keys of ``[N]``, ascending, all in ``[0, bound)``, and which of them each key is."""
     there = np.zeros(bound, dtype=bool)
     there[keys] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[keys]
+    return there.nonzero()[0], (there.cumsum() - 1).take(keys)
 
 
 def first_places(keys: Array) -> tuple[Array, Array, Array]:
     """Does what :func:`~gflowexplainer.ops.sorting.first_of_each` does: keys, first places, and group of each key."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
+    order = keys.argsort(kind="stable")
+    ordered = keys.take(order)
     new = np.empty(keys.size, dtype=bool)
     new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     group = np.empty(keys.size, dtype=np.int64)
-    group[order] = np.cumsum(new) - 1
+    group[order] = new.cumsum() - 1
     return ordered[new], order[new], group
 
 
@@ -39,8 +39,8 @@ def found_in(haystack: Array, needles: Array) -> tuple[Array, Array]:
     """Does what :func:`~gflowexplainer.ops.sorting.find_sorted` does: positions, and whether each needle is there."""
     if haystack.size == 0:
         return np.zeros(needles.shape, dtype=np.int64), np.zeros(needles.shape, dtype=bool)
-    position = np.minimum(np.searchsorted(haystack, needles), haystack.size - 1)
-    return position, haystack[position] == needles
+    position = np.minimum(haystack.searchsorted(needles), haystack.size - 1)
+    return position, haystack.take(position) == needles
 
 
 def sorted_unique(keys: Array) -> Array:
@@ -55,5 +55,5 @@ def sorted_unique(keys: Array) -> Array:
 def boundaries(counts: Array) -> Array:
     """Turns segment lengths ``[S]`` into segment boundaries ``[S + 1]`` that start at 0."""
     ptr = np.zeros(counts.size + 1, dtype=np.int64)
-    np.cumsum(counts, out=ptr[1:])
+    counts.cumsum(out=ptr[1:])
     return ptr
