@@ -17,10 +17,11 @@ from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
-from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.hashed_random import combine, combine_integers, combine_numbers, uniform
 from gflowexplainer.ops.memory import refuse_beyond_memory
+from gflowexplainer.ops.numpy_segments import numbered
 from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
-from gflowexplainer.ops.sorting import first_of_each, order_of, unique_groups
+from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
 STOP = -1
 
@@ -163,12 +164,15 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
         instance: Instance of each rollout, shape ``[R]``; the rollouts of one instance are numbered in order.
         *stream: Integers that name the use: seed, iteration and so on.
     """
-    order = order_of(instance, runs=True, stable=True)
+    base = combine_integers(*map(int, stream)) if stream else 0
+    if instance.device.type == "cpu":
+        which, own_key = instance.numpy(), instances.own_key.numpy()
+        return torch.from_numpy(combine_numbers(base, own_key.take(which), numbered(which, len(instances))))
+    order = torch.argsort(instance, stable=True)
     counts = torch.bincount(instance, minlength=len(instances))
     first = torch.cumsum(counts, 0) - counts
     number = torch.empty_like(instance)
     number[order] = torch.arange(instance.numel(), device=instance.device) - first[instance[order]]
-    base = combine(*stream) if stream else 0
     return combine(base, instances.own_key[instance], number)
 
 

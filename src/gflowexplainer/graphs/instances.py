@@ -23,7 +23,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -33,6 +35,7 @@ from gflowexplainer.graphs.checks import check_features, check_finite, check_gra
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
+from gflowexplainer.ops.numpy_segments import flat_ranges, sorted_unique
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
 
@@ -370,6 +373,8 @@ class Instances:
         Returns:
             Steps, shape ``[n]``; ``-1`` where there is no path.
         """
+        if self.device.type == "cpu":
+            return torch.from_numpy(self._hops_on_cpu(start.numpy()))
         hops = torch.full((self.num_nodes,), -1, device=self.device)
         newest, steps = start[start >= 0], 0
         while newest.numel():
@@ -377,6 +382,17 @@ class Instances:
             steps += 1
             _, reached = self.neighbors_of(newest)
             newest = unique(reached[hops[reached] < 0])
+        return hops
+
+    def _hops_on_cpu(self, start: NDArray[Any]) -> NDArray[Any]:
+        """Does the same by NumPy, which begins sooner."""
+        ptr, degree, neighbor = (tensor.numpy() for tensor in (self.neighbor_ptr, self.degree, self.neighbor))
+        hops, newest, steps = np.full(self.num_nodes, -1), start[start >= 0], 0
+        while newest.size:
+            hops[newest] = steps
+            steps += 1
+            reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
+            newest = sorted_unique(reached[hops.take(reached) < 0])
         return hops
 
     def hops_to_center(self, limit: int) -> Tensor:

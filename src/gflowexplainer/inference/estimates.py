@@ -22,7 +22,7 @@ from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.settings import Settings
 
-_NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-9
 _ENTRIES_AT_ONCE = 1 << 20
 
 
@@ -110,7 +110,7 @@ def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
     if instances.other_end is not None:
         node[instances.other_end] = 1.0
     edge = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=joins.device)
-    matter = torch.nonzero(joins > _NEGLIGIBLE).flatten()
+    matter = torch.nonzero(joins > NEGLIGIBLE).flatten()
     keys, size = instances.neighbor_key, instances.num_nodes
     for part in matter.split(_ENTRIES_AT_ONCE):
         members = states.members[states.frontier_state[part]]

@@ -104,7 +104,7 @@ class KeptForModel:
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
         with GLOBAL_STATE:
-            tensors, make = _weights(model), _make(model)
+            tensors, make = _look_at(model)
             if self._model is None or self._make != make or not self._model.fits(tensors):
                 self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
                 self._whole = None
@@ -171,27 +171,28 @@ class KeptForModel:
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def _weights(model: nn.Module) -> dict[str, Tensor]:
-    """Returns every tensor of a model: parameters, buffers, and those that are plain attributes."""
-    loose = {
-        f"{name}!{key}": value
-        for name, module in model.named_modules()
-        for key, value in vars(module).items()
-        if isinstance(value, Tensor)
-    }
-    return dict(model.named_parameters()) | dict(model.named_buffers()) | loose
+def _look_at(model: nn.Module) -> tuple[dict[str, Tensor], tuple[Any, ...]]:
+    """Looks at every module of a model once.
 
-
-def _make(model: nn.Module) -> tuple[Any, ...]:
-    """Returns which object a model is, and what its modules say of themselves in plain values."""
-    return weakref.ref(model), tuple(
-        (
-            name,
-            type(module),
-            tuple((k, v) for k, v in vars(module).items() if k != "training" and isinstance(v, _PLAIN)),
-        )
-        for name, module in model.named_modules()
-    )
+    Returns:
+        Its tensors by name: parameters, buffers, and those that are plain attributes. And which object it is, and what
+        its modules say of themselves in plain values.
+    """
+    tensors: dict[str, Tensor] = {}
+    said: list[Any] = [weakref.ref(model)]
+    for name, module in model.named_modules():
+        said += [name, type(module)]
+        for key, value in vars(module).items():
+            if isinstance(value, _PLAIN):
+                if key != "training":
+                    said += [key, value]
+            elif isinstance(value, Tensor):
+                tensors[f"{name}!{key}"] = value
+        for kind in (module._parameters, module._buffers):
+            for key, value in kind.items():
+                if value is not None:
+                    tensors[f"{name}.{key}"] = value
+    return tensors, tuple(said)
 
 
 def _tensors(graph: InputGraph) -> dict[str, Tensor]:

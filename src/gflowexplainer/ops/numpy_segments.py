@@ -57,3 +57,32 @@ def boundaries(counts: Array) -> Array:
     ptr = np.zeros(counts.size + 1, dtype=np.int64)
     counts.cumsum(out=ptr[1:])
     return ptr
+
+
+def sum_exp(values: Array, ptr: Array, owner: Array) -> Array:
+    """Computes ``log(sum(exp(values)))`` within segments that lie behind each other, ``-inf`` where one is empty.
+
+    Args:
+        values: The values, shape ``[N]``.
+        ptr: Boundaries of the segments, shape ``[S + 1]``.
+        owner: Segment of each value, shape ``[N]``.
+    """
+    total = np.full(ptr.size - 1, -np.inf)
+    if not values.size:
+        return total
+    some = (ptr[1:] > ptr[:-1]).nonzero()[0]
+    top = total.copy()
+    top[some] = np.maximum.reduceat(values, ptr.take(some))
+    # An all -inf segment has no finite shift.
+    shift = np.where(np.isfinite(top), top, 0.0)
+    total[some] = np.log(np.add.reduceat(np.exp(values - shift.take(owner)), ptr.take(some)))
+    return total + shift
+
+
+def numbered(keys: Array, bound: int) -> Array:
+    """Numbers equal keys of ``[N]``, all in ``[0, bound)``, from 0 on, in the order in which they stand."""
+    order = keys.argsort(kind="stable")
+    counts = np.bincount(keys, minlength=bound)
+    number = np.empty(keys.size, dtype=np.int64)
+    number[order] = np.arange(keys.size) - (counts.cumsum() - counts).take(keys.take(order))
+    return number

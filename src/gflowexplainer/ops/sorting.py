@@ -12,17 +12,16 @@ _CLOSE = 4
 """Keys lie close where there is one for each so many numbers."""
 
 
-def order_of(keys: Tensor, *, runs: bool = False, stable: bool = False) -> Tensor:
-    """Returns the order ``[N]`` that sorts keys; equal ones stand in any order, unless it is to be ``stable``.
+def order_of(keys: Tensor, *, runs: bool = False) -> Tensor:
+    """Returns the order ``[N]`` that sorts keys; equal ones stand in any order.
 
     Args:
         keys: The keys.
         runs: Whether they are a few ascending lists behind each other: a stable sort merges them, far faster.
-        stable: Whether equal keys stay in their order.
     """
     if keys.device.type != "cpu":
-        return torch.argsort(keys, stable=stable)
-    return torch.from_numpy(np.argsort(keys.numpy(), kind="stable" if runs or stable else None))
+        return torch.argsort(keys)
+    return torch.from_numpy(np.argsort(keys.numpy(), kind="stable" if runs else None))
 
 
 def unique(keys: Tensor, *, runs: bool = False) -> Tensor:
