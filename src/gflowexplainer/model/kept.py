@@ -90,6 +90,7 @@ class KeptForModel:
         self._typed: TensorMark | None = None
         self._flat: dict[str, Tensor] = {}
         self._localities: dict[tuple[Any, ...], Locality] = {}
+        self._found: dict[Any, Any] = {}
         self._looked_at: tuple[weakref.ref[Predictor], weakref.ref[InputGraph] | None] | None = None
 
     def fingerprint_of(self, predictor: Predictor) -> str:
@@ -108,7 +109,7 @@ class KeptForModel:
             if self._model is None or self._make != make or not self._model.fits(tensors):
                 self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
                 self._whole = None
-                self._localities = {}
+                self._localities, self._found = {}, {}
                 self._looked_at = None
             return self._fingerprint
 
@@ -141,6 +142,7 @@ class KeptForModel:
             self.fingerprint_of(predictor)
             if not self._is_of(predictor, graph):
                 self._graph = self._index = self._whole = None
+                self._found = {}
             else:
                 self._looked_at = weakref.ref(predictor), weakref.ref(graph)
             return self._index, self._whole
@@ -154,7 +156,14 @@ class KeptForModel:
                     return
             if not self._is_of(predictor, graph):
                 self._graph, self._rest, self._whole = TensorMark(_tensors(graph)), _rest(predictor, graph), None
+                self._found = {}
             self._index, self._whole = index, self._whole if whole is None else whole
+
+    def found(self, predictor: Predictor, graph: InputGraph) -> dict[Any, Any]:
+        """Returns what else was found out about model and graph, to add to; it is dropped when either changes."""
+        with GLOBAL_STATE:
+            self.fingerprint_of(predictor)
+            return self._found if self._is_of(predictor, graph) else {}
 
     def _is_of(self, predictor: Predictor, graph: InputGraph) -> bool:
         known = self._graph is not None and self._graph.fits(_tensors(graph))

@@ -142,6 +142,10 @@ class NodeTask(Task):
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
         return self._cut(nodes, None)
 
+    def found(self) -> dict[Any, Any]:
+        """Returns what was found out about model and graph in earlier calls, to add to."""
+        return self._kept.found(self.predictor, self.graph)
+
     def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, int]:
         """Returns the class that the model predicts at nodes, ``[I]``, and the size of the largest instance there."""
         instances = self._instances(nodes)
