@@ -51,7 +51,7 @@ OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_
 """Arguments that are no settings, and stored with them."""
 ALONE: dict[str, Any] = {
     "objective": "log_partition_variance",
-    "epochs": 50,
+    "epochs": 20,
     "max_updates": 0,
     "rollouts": 32,
     "descents": 4,

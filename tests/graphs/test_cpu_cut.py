@@ -62,3 +62,20 @@ def test_features_that_are_no_numbers_are_refused():
     x[7, 0] = torch.nan
     with pytest.raises(InstanceError, match="node 7"):
         cut_nodes(x, GraphIndex.build(edges, 40), torch.tensor([7]), 1, arguments={})
+
+
+def test_wide_features_are_not_copied(monkeypatch):
+    x, edges = messy()
+    index, nodes = GraphIndex.build(edges, 40), torch.tensor([7, 3])
+    narrow = cut_nodes(x, index, nodes, 2, arguments={})
+    monkeypatch.setattr("gflowexplainer.graphs.cpu_cut.WIDE", 2)
+    wide = cut_nodes(x, index, nodes, 2, arguments={})
+    assert wide.x.data_ptr() == x.data_ptr()
+    assert torch.equal(wide.rows(), narrow.x)
+    for one, other in ((wide, narrow), (wide.surroundings, narrow.surroundings)):
+        second = torch.tensor([1])
+        assert torch.equal(one.select(second).rows(), other.select(second).rows())
+        assert torch.equal(one.rows(torch.tensor([4, 0])), other.x[[4, 0]])
+    x[7, 0] = torch.nan
+    with pytest.raises(InstanceError, match="node 7"):
+        cut_nodes(x, index, nodes, 1, arguments={})

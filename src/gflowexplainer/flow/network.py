@@ -65,7 +65,7 @@ class NetworkInputs:
         # The network learns in single precision, whatever the explained model computes in.
         embedding = None if embedding is None else embedding.float()
         if settings.policy == PolicyType.paper and not settings.model_embeddings:
-            return cls(instances, embedding, instances.x.float())
+            return cls(instances, embedding, instances.rows().float())
         visible = embedding if settings.model_embeddings else None
         features = node_features(instances, visible, num_hops)
         if values is not None:

@@ -19,7 +19,7 @@ from torch import Tensor
 from gflowexplainer.graphs.arguments import slice_arguments
 from gflowexplainer.graphs.checks import check_finite
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.instances import WIDE, Instances
 from gflowexplainer.ops.hashed_random import combine_numbers
 from gflowexplainer.ops.numpy_segments import boundaries, flat_ranges, found_in, sorted_unique
 
@@ -98,9 +98,10 @@ class _Graph(NamedTuple):
         owner = key // total
         node = key - owner * total
         ids = torch.from_numpy(node)
-        rows = self.x.index_select(0, ids)
+        wide = self.x.size(1) > WIDE
+        rows = self.x if wide else self.x.index_select(0, ids)
         if not self.finite:
-            check_finite(rows, ids)
+            check_finite(self.x.index_select(0, ids) if wide else rows, ids)
         counts = np.bincount(owner, minlength=count)
         edge_counts = np.bincount(owner[ends[1]], minlength=count)
         start = np.arange(count) * total + self.nodes
@@ -121,6 +122,7 @@ class _Graph(NamedTuple):
             node_id=ids,
             edge_id=edges,
             x=rows,
+            x_row=ids if wide else None,
             num_types=types,
             num_relations=relations,
             **{name: torch.from_numpy(array) for name, array in flat.items()},

@@ -41,6 +41,8 @@ from gflowexplainer.ops.sorting import find_sorted, unique
 
 FAR = 1 << 30
 """More steps than any path has."""
+WIDE = 1024
+"""Columns beyond which features are wide: they are not copied, and a policy that sees embeddings does not see them."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Instances:
         neighbor_ptr: First neighbour entry of each node, shape ``[n + 1]``.
         neighbor: Neighbours as flat positions, shape ``[m]``; no self loops, no repeats, both directions.
         key: A random 64-bit number for each node, shape ``[n]``, which depends on its ids alone.
-        x: Node features, shape ``[n, F]``.
+        x: Node features, shape ``[n, F]``; of all nodes of the graph where ``x_row`` says which are theirs.
         node_arguments: Further arguments of the model with one row a node.
         edge_arguments: Further arguments of the model with one row an edge.
         shared_arguments: Arguments that are handed to the model unchanged.
@@ -75,6 +77,8 @@ class Instances:
         within: Nodes within which a subgraph has to join both ends, shape ``[I]``; ``None`` without links.
         num_types, num_relations: Number of node types, in ``node_arguments["node_type"]``, and of relations, in
             ``edge_arguments["edge_type"]``, of the graphs that the instances are cut out of.
+        x_row: Row of ``x`` that belongs to each node, shape ``[n]``, where wide features are not copied; ``None`` where
+            each node has its own row.
     """
 
     level: str
@@ -100,6 +104,7 @@ class Instances:
     within: Tensor | None = None
     num_types: int = 1
     num_relations: int = 1
+    x_row: Tensor | None = None
 
     @classmethod
     def around_nodes(
@@ -303,6 +308,10 @@ class Instances:
         """Nodes of all instances together."""
         return self.node_id.numel()
 
+    def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
+        """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
+        return self.x[node if self.x_row is None else self.x_row[node]]
+
     @cached_property
     def node_counts(self) -> Tensor:
         """Nodes of each instance, shape ``[I]``."""
@@ -450,7 +459,8 @@ class Instances:
             neighbor_ptr=pointers(self.degree[nodes]),
             neighbor=neighbor + shift[owner[row]],
             key=self.key[nodes],
-            x=self.x[nodes],
+            x=self.x[nodes] if self.x_row is None else self.x,
+            x_row=None if self.x_row is None else self.x_row[nodes],
             node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
             surroundings=outer,

@@ -148,8 +148,12 @@ class NodeTask(Task):
 
     def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, int]:
         """Returns the class that the model predicts at nodes, ``[I]``, and the size of the largest instance there."""
-        instances = self._instances(nodes)
-        return Target.of(self.predictor, instances).label, int(instances.node_counts.max())
+        instances, whole = self._instances(nodes), self._observer.whole
+        # What the model says of the whole graph is what it says of an instance in its surroundings.
+        known = None if whole is None else self.predictor.read(whole.output[nodes])
+        if self.predictor.mode == "regression":
+            return None, int(instances.node_counts.max())
+        return Target.of(self.predictor, instances, prediction=known).label, int(instances.node_counts.max())
 
     @property
     def _everything(self) -> bool:

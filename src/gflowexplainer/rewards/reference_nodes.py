@@ -26,6 +26,8 @@ _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes as are needed are asked for their class, so many at once."""
 _LARGE = 300
 """Nodes of a large instance."""
+_CONTEXTS, _ROLLOUTS = 8, 64
+"""Contexts of each reference node and rollouts of all of them, at most: somebody is waiting for the first answer."""
 
 
 class ReferenceNodes:
@@ -77,4 +79,5 @@ class ReferenceNodes:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
         inputs = task.inputs_at(called[by_class][: settings.reference_nodes].sort().values)
-        return find_consensus(settings, inputs)
+        few = settings.change(num_contexts=min(settings.num_contexts, _CONTEXTS))
+        return find_consensus(few, inputs, most=_ROLLOUTS)
