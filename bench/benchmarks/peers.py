@@ -1,10 +1,10 @@
 """Speed beside PyG's GNNExplainer and PGExplainer on published GNNs: explaining, training, and many instances at once.
 
-Ours is the public class, from the user's tensors to masks: ``GFlowExplainer.explain`` for all instances in one call, the
-same with ranked subgraphs and the predictions with and without each of them, ``explain`` for one instance a call, and
-PyG's ``Explainer`` with it for one instance a call. PyG's two run as PyG documents them, one
-instance a call on the whole graph. Beside them stand the same two algorithms as this project computes them, for all
-instances together. Seconds are those of the clock.
+Ours is the public class, from the user's tensors to masks: ``GFlowExplainer.explain`` for all instances in one call,
+the same with ranked subgraphs and the predictions with and without each of them, ``explain`` for one instance a call,
+and PyG's ``Explainer`` with it for one instance a call. PyG's two run as PyG documents them, one instance a call on the
+whole graph. Beside them stand the same two algorithms as this project computes them, for all instances together.
+Seconds are those of the clock.
 """
 
 from __future__ import annotations

@@ -398,5 +398,12 @@ class _Record:
             frontier=told["frontier"],
             links=told["links"],
         )
-        visits = (told[name] for name in ("state", "rollout", "chosen", "successor"))
-        return Rollouts(states, *visits, torch.from_numpy(last), (told["action"], told["stop"]))
+        return Rollouts(
+            states=states,
+            state=told["state"],
+            rollout=told["rollout"],
+            chosen=told["chosen"],
+            successor=told["successor"],
+            last=torch.from_numpy(last),
+            flows=(told["action"], told["stop"]),
+        )

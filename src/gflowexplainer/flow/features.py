@@ -15,8 +15,9 @@ def node_features(instances: Instances, embedding: Tensor | None, max_hops: int)
         max_hops: Distances to the explained node are told apart up to this one.
 
     Returns:
-        Features of shape ``[n, D]``: ``x`` (unless it is wide and embeddings are given), log-degree, distance to the explained node as an indicator for each
-        distance (all 0 at graph level), the same of the distance to the other end of a link, and embeddings.
+        Features of shape ``[n, D]``: ``x`` (unless it is wide and embeddings are given), log-degree, distance to the
+        explained node as an indicator for each distance (all 0 at graph level), the same of the distance to the other
+        end of a link, and embeddings.
     """
     hops = instances.hops_to_center(max_hops + 1)
     steps = torch.arange(max_hops + 1, device=hops.device)

@@ -8,7 +8,7 @@ general way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +74,8 @@ def cut_nodes(
         cut = Instances.cut(x, graph_index, nodes, num_hops, limit=limit, **arguments)
         return replace(cut, num_types=kinds[0], num_relations=kinds[1])
     graph = _Graph(x, graph_index, arguments, nodes.numpy(), finite, kinds)
-    edges, around = torch.from_numpy(found.edge_id), {}
+    around: dict[str, Any] = {}
+    edges = torch.from_numpy(found.edge_id)
     if found.outer.size > found.key.size:
         outer = graph.assemble(found.outer, found.ends, edges, alone=False)
         around = {"surroundings": outer, "place_outside": torch.from_numpy(found.inside)}
@@ -82,7 +83,8 @@ def cut_nodes(
     return graph.assemble(found.key, found.own_ends, edges, **around)
 
 
-class _Graph(NamedTuple):
+@dataclass(frozen=True)
+class _Graph:
     """What instances are made from."""
 
     x: Tensor
@@ -106,7 +108,7 @@ class _Graph(NamedTuple):
         edge_counts = np.bincount(owner[ends[1]], minlength=count)
         start = np.arange(count) * total + self.nodes
         ptr, row, neighbor, pair = neighbor_lists(ends if alone else ends[:, :0], key.size)
-        flat = {
+        flat: dict[str, Array] = {
             "ptr": boundaries(counts),
             "center": np.searchsorted(key, start),
             "graph": np.zeros(count, dtype=np.int64),
@@ -116,18 +118,17 @@ class _Graph(NamedTuple):
             "neighbor": neighbor,
             "key": combine_numbers(np.zeros(1, dtype=np.int64), node),
         }
-        types, relations = self.kinds
+        fields: dict[str, Any] = {name: torch.from_numpy(array) for name, array in flat.items()}
+        fields |= slice_arguments(self.arguments, total, self.index.num_edges, ids, edges) | around
         instances = Instances(
             level="node",
             node_id=ids,
             edge_id=edges,
             x=rows,
             x_row=ids if wide else None,
-            num_types=types,
-            num_relations=relations,
-            **{name: torch.from_numpy(array) for name, array in flat.items()},
-            **slice_arguments(self.arguments, total, self.index.num_edges, ids, edges),
-            **around,
+            num_types=self.kinds[0],
+            num_relations=self.kinds[1],
+            **fields,
         )
         # What is known already need not be found again.
         known = {"owner": owner, "node_counts": counts, "edge_counts": edge_counts, "degree": np.diff(ptr)}
@@ -194,4 +195,3 @@ def neighbor_lists(ends: Array, total: int) -> tuple[Array, Array, Array, Array]
     both = sorted_unique(np.concatenate([source * total + target, target * total + source]))
     row = both // total
     return boundaries(np.bincount(row, minlength=total)), row, both - row * total, both
-

@@ -88,7 +88,7 @@ class CpuEstimates:
         instances, number = self.instances, self.instances.num_nodes
         visits = np.bincount(self.state, minlength=self.ways.size) / np.maximum(self.count, 1).take(self.instance)
         joins = np.exp(self.action - self.out.take(self.owner)) * visits.take(self.owner)
-        node = np.bincount(self.frontier, weights=joins, minlength=number)
+        node: Array = np.bincount(self.frontier, weights=joins, minlength=number)
         if self.rollouts.states.rooted:
             root = np.zeros(number)
             root[self.members[self.end, 0]] = 1

@@ -151,9 +151,9 @@ class KeptForModel:
         """Remembers what was found out about a graph."""
         with GLOBAL_STATE:
             known = self._looked_at
-            if known is not None and known[0]() is predictor and known[1] is not None and known[1]() is graph:
-                if index is self._index and (whole is None or whole is self._whole):
-                    return
+            here = known is not None and known[0]() is predictor and known[1] is not None and known[1]() is graph
+            if here and index is self._index and (whole is None or whole is self._whole):
+                return
             if not self._is_of(predictor, graph):
                 self._graph, self._rest, self._whole = TensorMark(_tensors(graph)), _rest(predictor, graph), None
                 self._found = {}

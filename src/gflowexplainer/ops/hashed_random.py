@@ -55,7 +55,7 @@ def combine(*parts: Tensor | int) -> Tensor:
     """Hashes several integers, of shapes that broadcast, into one int64; the order of the parts matters."""
     if all(part.device.type == "cpu" for part in parts if isinstance(part, Tensor)):
         if not any(isinstance(part, Tensor) for part in parts):
-            return torch.tensor(combine_integers(*map(int, parts)))  # type: ignore[arg-type]
+            return torch.tensor(combine_integers(*map(int, parts)))
         # The same numbers in a tenth of the time where there are few: NumPy begins sooner.
         found = combine_numbers(*(part.numpy() if isinstance(part, Tensor) else int(part) for part in parts))
         return torch.from_numpy(found).reshape(np.broadcast_shapes(*(_shape(part) for part in parts)))
@@ -95,12 +95,15 @@ def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
 def combine_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
     """Does what :func:`combine` does, in NumPy: int64 arrays of shapes that broadcast, or plain numbers."""
     number, rest = 0, list(parts)
-    while rest and isinstance(rest[0], int):
-        number = _mix_number(number + rest.pop(0))
-    key: Any = np.array([number], dtype=np.uint64)
+    while rest and isinstance(first := rest[0], int):
+        number = _mix_number(number + first)
+        rest.pop(0)
+    key: NDArray[Any] = np.array([number], dtype=np.uint64)
     for part in rest:
-        term = np.uint64(part & _MASK) if isinstance(part, int) else np.atleast_1d(part.astype(np.int64)).view(np.uint64)
-        key = _mix_numbers(key + term)
+        if isinstance(part, int):
+            key = _mix_numbers(key + np.uint64(part & _MASK))
+        else:
+            key = _mix_numbers(key + np.atleast_1d(part.astype(np.int64)).view(np.uint64))
     return key.view(np.int64)
 
 
