@@ -77,7 +77,8 @@ class GFlowExplainer(ExplainerAlgorithm):
                                                                          task_level="node", return_type="raw"))
         explanation = explainer(data.x, data.edge_index, index=42)
 
-    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds). After
+    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds), and nodes
+    learn what preserves their class from reference nodes, once for a model and a graph. After
     :meth:`fit`, the one trained flow network explains any instance of the same model, also unseen ones, at once.
 
     The same seed gives the same answer on every run, and an instance is explained the same alone and among others.
