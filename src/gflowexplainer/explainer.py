@@ -52,7 +52,7 @@ OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_
 """Arguments that are no settings, and stored with them."""
 ALONE: dict[str, Any] = {
     "objective": "log_partition_variance",
-    "epochs": 50,
+    "epochs": 20,
     "max_updates": 0,
     "rollouts": 32,
     "descents": 4,
@@ -80,7 +80,8 @@ class GFlowExplainer(ExplainerAlgorithm):
                                                                          task_level="node", return_type="raw"))
         explanation = explainer(data.x, data.edge_index, index=42)
 
-    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds). After
+    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds), and nodes
+    learn what preserves their class from reference nodes, once for a model and a graph. After
     :meth:`fit`, the one trained flow network explains any instance of the same model, also unseen ones, at once.
 
     The same seed gives the same answer on every run, and an instance is explained the same alone and among others.
@@ -317,7 +318,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
         self.settings.check_task(task.predictor.level)
-        name, fitted = self._kept.fingerprint(task.model), self._fitted
+        name, fitted = self._kept.fingerprint_of(task.predictor), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
         budget, at_once = self._budget(task.index.device), 1
@@ -459,7 +460,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
         try:
-            return FlowSampler(self.settings, inputs, fitted.sampler)
+            return fitted.sampler_of(self.settings, inputs)
         except (ConfigError, RuntimeError) as error:
             raise InstanceError(
                 f"The fitted flow network does not fit these graphs; their features must be those of the training: "

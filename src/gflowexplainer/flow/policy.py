@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import size_penalty
@@ -224,6 +225,8 @@ class AdditivePolicy(Policy):
 
     def log_inflows(self, encoding: AdditiveEncoding, states: States, parents: Tensor) -> Tensor:
         """See :class:`Policy`."""
+        if states.inner_degree is None:
+            raise ConfigError("These states do not know their inner degrees. Grow them with cuts=True.")
         state, slot = torch.nonzero(parents, as_tuple=True)
         node = states.members[state, slot]
         width = encoding.candidate.size(1)

@@ -31,8 +31,15 @@ from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
+from gflowexplainer.inference.cpu_estimates import CpuEstimates, on_cpu
 from gflowexplainer.inference.doubts import Doubts
-from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
+from gflowexplainer.inference.estimates import (
+    Estimates,
+    effective_sizes,
+    estimate_from_policy,
+    estimate_from_samples,
+    reward_weights,
+)
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
@@ -366,11 +373,18 @@ def explain_instances(
     instances = sampler.instances
     every = torch.arange(len(instances), device=instances.device)
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
-    log_weight = reward_weights(rollouts, sampler.reward, sampler.settings)
-    weighed = estimate_from_samples(instances, rollouts.subgraphs, log_weight)
-    estimates = weighed if weighting == Weighting.reward else estimate_from_policy(rollouts)
+    if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
+        found = CpuEstimates(rollouts)
+        estimates, effective = found.estimates(), found.effective_sizes(sampler.reward)
+    else:
+        samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
+        effective = effective_sizes(instances, samples, log_weight)
+        if weighting == Weighting.reward:
+            estimates = estimate_from_samples(instances, samples, log_weight)
+        else:
+            estimates = estimate_from_policy(rollouts)
     return SampledExplanations(
-        sampler, estimates, weighed.effective_size, num_samples, weighting, certificate_limit, model_name, config
+        sampler, estimates, effective, num_samples, weighting, certificate_limit, model_name, config
     )
 
 

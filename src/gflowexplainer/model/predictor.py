@@ -230,7 +230,7 @@ class Predictor:
         arguments: dict[str, Any] = dict(instances.shared_arguments)
         arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
         arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
-        x = instances.x[node]
+        x = instances.rows(node)
         rows = num_graphs if self.level == "graph" else x.size(0)
         if pairs is not None:
             arguments, rows = arguments | {"edge_label_index": pairs}, pairs.size(1)

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,6 +34,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
+from gflowexplainer.ops.numpy_segments import found_in
 from gflowexplainer.ops.segments import segment_max, segment_sum
 from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.evidence import Evidence
@@ -340,6 +342,8 @@ class ConsensusReward(Reward):
         return self._log_score(subgraphs)
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        if subgraphs.members.device.type == "cpu":
+            return self._score_on_cpu(subgraphs)
         members = subgraphs.members.clamp(min=0)
         filled = subgraphs.filled & self._counted[members]
         evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
@@ -353,6 +357,24 @@ class ConsensusReward(Reward):
     @property
     def _growth(self) -> float:
         return _OWN_GROWTH if self.consensus.uses_own else 0.0
+
+    def _score_on_cpu(self, subgraphs: Subgraphs) -> Tensor:
+        """Does the same by NumPy, which begins sooner."""
+        members, node_value = subgraphs.members.numpy(), self.node_value.numpy()
+        filled, place = members >= 0, np.maximum(members, 0)
+        counted = filled & self._counted.numpy().take(place)
+        evidence = np.where(counted, node_value.take(place), 0).sum(axis=1)
+        used = int(filled.sum(axis=1).max(initial=0))
+        one, other = np.triu_indices(used, 1)
+        # Slots are filled from the front, so the later one tells whether there are two.
+        row, pair = filled.take(other, axis=1).nonzero()
+        wanted = members[row, one.take(pair)] * self.instances.num_nodes + members[row, other.take(pair)]
+        entry, found = found_in(self.instances.neighbor_key.numpy(), wanted)
+        value = self.entry_value.numpy().take(entry[found])
+        evidence = evidence + np.bincount(row[found], weights=value, minlength=members.shape[0])
+        count = torch.from_numpy(np.maximum(counted.sum(axis=1), 1).astype(np.float64))
+        per_node = self._directed(torch.from_numpy(evidence)) / count ** (1 - self._growth)
+        return per_node - self._tie[subgraphs.instance] * count.log()
 
     def _directed(self, value: Tensor) -> Tensor:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
