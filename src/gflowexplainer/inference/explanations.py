@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.choices import Removal, Weighting
+from gflowexplainer.choices import Inference, Removal, Weighting
 from gflowexplainer.errors import ModelError
 from gflowexplainer.explanation.certificate import PendingCertificate
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -43,6 +43,7 @@ from gflowexplainer.inference.estimates import (
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
+from gflowexplainer.inference.search import estimate_from_search
 from gflowexplainer.ops.segments import pointers, segment_argmax
 from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.ops.streams import Stream
@@ -359,6 +360,7 @@ def explain_instances(
     certificate_limit: int,
     model_name: str,
     config: ModelConfig | None = None,
+    inference: str = Inference.flow,
 ) -> SampledExplanations:
     """Samples the instances of a trained sampler and estimates what explanations show.
 
@@ -369,13 +371,20 @@ def explain_instances(
         certificate_limit: Connected subgraphs up to which a certificate is computed when it is asked for.
         model_name: Fingerprint of the explained model.
         config: Mode, level and return type of the model.
+        inference: ``"flow"``, or ``"search"``: subgraphs come from a beam as wide as there would be samples.
     """
     instances = sampler.instances
+    if inference == Inference.search:
+        settings = sampler.settings
+        found, effective = estimate_from_search(sampler.reward, settings.max_nodes, settings.min_nodes, num_samples)
+        return SampledExplanations(
+            sampler, found, effective, num_samples, Weighting.reward, certificate_limit, model_name, config
+        )
     every = torch.arange(len(instances), device=instances.device)
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
     if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
-        found = CpuEstimates(rollouts)
-        estimates, effective = found.estimates(), found.effective_sizes(sampler.reward)
+        counted = CpuEstimates(rollouts)
+        estimates, effective = counted.estimates(), counted.effective_sizes(sampler.reward)
     else:
         samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
         effective = effective_sizes(instances, samples, log_weight)
