@@ -27,6 +27,7 @@ from gflowexplainer.inference.explanations import SampledExplanations, explain_i
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.hops import check_hops
+from gflowexplainer.model.input_forms import usual_call, usual_form
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
@@ -51,7 +52,7 @@ OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_
 """Arguments that are no settings, and stored with them."""
 ALONE: dict[str, Any] = {
     "objective": "log_partition_variance",
-    "epochs": 50,
+    "epochs": 20,
     "max_updates": 0,
     "rollouts": 32,
     "descents": 4,
@@ -64,6 +65,8 @@ ALONE: dict[str, Any] = {
 Every value that matters is named, as those that are best for many instances are not for one.
 """
 _ROLLOUTS_AT_ONCE = 4096
+MOST_ALONE = 100
+"""Predictions that one call of PyG's ``Explainer`` explains without ``index`` and without a fit."""
 
 
 class GFlowExplainer(ExplainerAlgorithm):
@@ -77,7 +80,8 @@ class GFlowExplainer(ExplainerAlgorithm):
                                                                          task_level="node", return_type="raw"))
         explanation = explainer(data.x, data.edge_index, index=42)
 
-    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds). After
+    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds), and nodes
+    learn what preserves their class from reference nodes, once for a model and a graph. After
     :meth:`fit`, the one trained flow network explains any instance of the same model, also unseen ones, at once.
 
     The same seed gives the same answer on every run, and an instance is explained the same alone and among others.
@@ -174,9 +178,9 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_index: Edges, shape ``[2, E]``; of a heterogeneous graph, by relation.
             target: Classes or values, one a row of the model's output. Only heeded where they are asked for
                 (``explanation_type="phenomenon"``); otherwise the model's own prediction is explained.
-            index: The node to explain, or several: a list, a tensor or a mask. At graph level positions of graphs, all
-                of them if not given, where ``batch`` in ``kwargs`` says that there are several. For links the one
-                column of ``edge_label_index``, needed where it has several. Of a heterogeneous graph, one node.
+            index: The node to explain, or several: a list, a tensor or a mask; all of them if not given. At graph level
+                positions of graphs, where ``batch`` in ``kwargs`` says that there are several. For links columns of
+                ``edge_label_index``. Of a heterogeneous graph, one node or link.
             **kwargs: Further arguments of the model.
         """
         connected = hasattr(self, "_explainer_config")
@@ -184,11 +188,17 @@ class GFlowExplainer(ExplainerAlgorithm):
         if connected and self.explainer_config.explanation_type == ExplanationType.model:
             target = None
         links = kwargs.pop("edge_label_index", None)
+        model, x, edge_index, kwargs = usual_call(model, x, edge_index, kwargs, self._kept.adapted)
         predictor = self._predictor(model, config)
         request = self._request(
             predictor, (x, edge_index), index=index, target=target, edge_label_index=links, arguments=kwargs
         )
         task = task_of_call(predictor, x, edge_index, request, self._kept)
+        if len(task) > MOST_ALONE and index is None and self._fitted is None:
+            raise InstanceError(
+                f"No 'index' means all {len(task)} predictions, and each would be trained on by itself. Pass the "
+                "'index' of those to explain, or call 'fit' first."
+            )
         found = self._explain(task, config, progress=False)
         explanation = found[0] if len(found) == 1 else JointExplanation.of(found)
         if connected:
@@ -265,7 +275,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             trainer.run(folder, progress=progress, callback=callback)
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
-            name = self._kept.fingerprint(model)
+            name = self._kept.fingerprint(task.model)
             self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
             if folder is not None and trainer.ranks.first:
                 self.save(folder)
@@ -308,7 +318,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
         self.settings.check_task(task.predictor.level)
-        name, fitted = self._kept.fingerprint(task.model), self._fitted
+        name, fitted = self._kept.fingerprint_of(task.predictor), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
         budget, at_once = self._budget(task.index.device), 1
@@ -398,7 +408,10 @@ class GFlowExplainer(ExplainerAlgorithm):
     ) -> tuple[ModelConfig, AnyTask]:
         """Makes the task of what a user passes to :meth:`fit` and :meth:`explain`."""
         links = asked["edge_label_index"] is not None
-        config = self._config(model_config, data, asked["index"], links=links, node_type=asked["node_type"])
+        model, data = usual_form(model, data, self._kept.adapted)
+        config = self._config(
+            model_config, data, asked["index"], links=links, node_type=asked["node_type"], model=model
+        )
         predictor = self._predictor(model, config)
         return config, task_of(predictor, data, self._request(predictor, data, **asked), self._kept)
 
@@ -447,7 +460,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
         try:
-            return FlowSampler(self.settings, inputs, fitted.sampler)
+            return fitted.sampler_of(self.settings, inputs)
         except (ConfigError, RuntimeError) as error:
             raise InstanceError(
                 f"The fitted flow network does not fit these graphs; their features must be those of the training: "

@@ -82,6 +82,7 @@ class FlowSampler:
         inputs: The instances, with what the model says of them.
         state: What an earlier sampler learned, to see these instances by.
         consensus: What preserves predictions in general, where it was learned elsewhere and the network was not.
+        network: A network with the weights of ``state``, from another sampler on the same device, to use again.
 
     Attributes:
         reward: How well a subgraph of these instances preserves its prediction.
@@ -96,6 +97,7 @@ class FlowSampler:
         state: SamplerState | None = None,
         *,
         consensus: Consensus | None = None,
+        network: FlowNetwork | None = None,
     ) -> None:
         self.inputs = inputs
         self.settings = settings = _bounded(settings, inputs, state)
@@ -109,7 +111,10 @@ class FlowSampler:
         self.network_inputs = NetworkInputs.of(
             self.instances, inputs.embedding, settings, self.predictor.num_hops, self.reward.node_values()
         )
-        self.network = FlowNetwork(settings, self.network_inputs, None if state is None else state.network)
+        if network is not None and network.fits(self.network_inputs):
+            self.network = network.with_settings(settings)
+        else:
+            self.network = FlowNetwork(settings, self.network_inputs, None if state is None else state.network)
 
     @property
     def instances(self) -> Instances:

@@ -29,6 +29,7 @@ class Case:
         types: The type of each of the ``N`` nodes, drawn as a shape with a colour of its own around it.
         names: What each of the ``N`` nodes is called in lists; its text and its id if not given.
         relations: The relation of each of the ``E`` edges, written on those of the explanation.
+        feature_names: What each column of ``x`` is called, for contributions of features.
         note: A remark of the user's, shown above the picture.
     """
 
@@ -43,6 +44,7 @@ class Case:
     types: Sequence[str] | None = None
     note: str = ""
     beside: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: Sequence[str] | None = None
     names: Sequence[str] | None = None
     relations: Sequence[str] | None = None
 
@@ -66,6 +68,12 @@ class Case:
             if "edge_index" not in other or not torch.equal(other.edge_index.cpu(), self.explanation.edge_index.cpu()):
                 raise ConfigError(f"'beside[{name!r}]' of '{self.name}' explains another graph. Compare the same one.")
         nodes = self.num_nodes
+        width = self.explanation.x.size(-1) if "x" in self.explanation else None
+        if self.feature_names is not None and len(self.feature_names) != width:
+            raise ConfigError(
+                f"'feature_names' of '{self.name}' has {len(self.feature_names)} entries for {width} features. "
+                "Pass one each."
+            )
         given = (("labels", self.labels), ("words", self.words), ("types", self.types), ("names", self.names))
         for name, texts in given:
             if texts is not None and len(texts) != nodes:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gflowexplainer.drawing.colours import (
     OUTLINE,
+    PARTS,
     TRUTH,
     TYPES,
     colour,
@@ -42,7 +43,7 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
 
         ax = Figure(figsize=size, layout="constrained").add_subplot()
     paint(ax, scene)
-    ax.set_title(title, fontsize=10, parse_math=False)
+    ax.set_title(title, fontsize=10, parse_math=False, pad=34 if scene.parts else 6)
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.colorbar(colour_scale(), ax=ax, label="probability", shrink=0.7)
@@ -53,7 +54,29 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
 
 def paint(ax: Axes, scene: Scene, other: str | None = None) -> None:
     """Draws the explanation, or the scores of an ``other`` explainer, on ``ax``, without title and colour bar."""
+    if other is None and scene.kind != "sentence":
+        paint_parts(ax, scene, 20.0 if scene.kind == "molecule" else AREAS[0] ** 0.5 + 9)
     {"sentence": paint_sentence, "molecule": paint_molecule, "graph": paint_graph}[scene.kind](ax, scene, other)
+
+
+def paint_parts(ax: Axes, scene: Scene, width: float) -> None:
+    """Lays a band of its own colour and ``width``, in points, under each of several parts, with its number above."""
+    from matplotlib.collections import LineCollection
+
+    for number, part in enumerate(scene.parts):
+        tint, dark = PARTS[number % len(PARTS)]
+        lines = list(scene.place[scene.ends[scene.inside_part(part)]])
+        ax.add_collection(
+            LineCollection(lines, colors=tint, linewidths=width, capstyle="round", zorder=-1, clip_on=False)
+        )
+        x, y = scene.place[part].T
+        ax.scatter(x, y, s=width**2, c=tint, linewidths=0, zorder=-1, clip_on=False)
+        if part.size:
+            top = scene.place[part[scene.place[part, 1].argmax()]]
+            box = {"boxstyle": "circle,pad=0.25", "facecolor": dark, "edgecolor": "none"}
+            style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "bbox": box}
+            text = (0.0, 0.5 * width + 3)
+            ax.annotate(str(number + 1), tuple(top), text, fontsize=8, color="white", zorder=4, **style)
 
 
 def paint_graph(ax: Axes, scene: Scene, other: str | None) -> None:
@@ -235,6 +258,10 @@ def paint_sentence(ax: Axes, scene: Scene, other: str | None) -> None:
             "linewidth": 2.0 if ringed else 0.5,
         }
         edge = "black" if ringed else OUTLINE if value > 0 else "none"
+        part = next((number for number, nodes in enumerate(scene.parts) if other is None and slot in nodes), None)
+        if part is not None:
+            edge, style["linewidth"] = PARTS[part % len(PARTS)][1], 2.0
+            ax.text(left + width, -line + 0.3, str(part + 1), fontsize=6.5, color=edge, ha="right", va="bottom")
         ax.add_patch(Rectangle((left, -line - 0.3), width, 0.6, edgecolor=edge, **style))
         place: dict[str, Any] = {"ha": "center", "va": "center", "family": "monospace", "parse_math": False}
         ax.text(left + width / 2, -line, shown, fontsize=8.5, color=ink(value), **place)

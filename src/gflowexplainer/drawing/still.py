@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from gflowexplainer.drawing.colours import OUTLINE, TRUTH, TYPES, colour, edge_colour, ink
+from gflowexplainer.drawing.colours import OUTLINE, PARTS, TRUTH, TYPES, colour, edge_colour, ink
 from gflowexplainer.drawing.scene import Scene
 
 RADII = (19.0, 9.5, 5.5)
@@ -26,7 +26,7 @@ def still(scene: Scene, most_width: int = 640) -> str:
     width, height = np.maximum(high - low, (300.0, 190.0))
     place = place - (low + high) / 2 + np.array([width, height]) / 2
     molecule = scene.kind == "molecule"
-    parts: list[str] = []
+    parts = _bands(scene, place, 13.0 if molecule else RADII[0])
     for k in np.argsort(scene.edge_values, kind="stable"):
         a, b = place[scene.ends[k]]
         value = float(scene.edge_values[k])
@@ -60,6 +60,7 @@ def still(scene: Scene, most_width: int = 640) -> str:
             text = f"+{more[slot]} neighbour{'' if more[slot] == 1 else 's'}"
             below = y + (42 if len(labels[slot]) > 4 else 31)
             parts.append(f'<text x="{x:.1f}" y="{below:.1f}" font-size="10.5" fill="{OUTLINE}" {_FONT}>{text}</text>')
+    parts += _numbers(scene, place, 13.0 if molecule else RADII[0])
     legend, deep = _legend(scene, float(width), float(height))
     parts += legend
     height += deep
@@ -68,6 +69,35 @@ def still(scene: Scene, most_width: int = 640) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width * scale:.0f}" '
         f'height="{height * scale:.0f}"><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>'
     )
+
+
+def _bands(scene: Scene, place: np.ndarray, radius: float) -> list[str]:
+    """Lays a band of its own colour under each of several parts."""
+    drawn = []
+    for number, part in enumerate(scene.parts):
+        tint, wide = PARTS[number % len(PARTS)][0], 2 * radius + 14
+        for k in scene.inside_part(part):
+            a, b = place[scene.ends[k]]
+            drawn.append(
+                f'<line x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}" stroke="{tint}" '
+                f'stroke-width="{wide}" stroke-linecap="round"/>'
+            )
+        drawn += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{wide / 2}" fill="{tint}"/>' for x, y in place[part]]
+    return drawn
+
+
+def _numbers(scene: Scene, place: np.ndarray, radius: float) -> list[str]:
+    """Puts the number of each of several parts above its uppermost node."""
+    drawn = []
+    for number, part in enumerate(scene.parts):
+        if part.size:
+            x, y = place[part[place[part, 1].argmin()]]
+            dark = PARTS[number % len(PARTS)][1]
+            drawn.append(
+                f'<circle cx="{x:.1f}" cy="{y - radius - 13:.1f}" r="9" fill="{dark}"/><text x="{x:.1f}" '
+                f'y="{y - radius - 13:.1f}" font-size="11.5" font-weight="600" fill="white" {_FONT}>{number + 1}</text>'
+            )
+    return drawn
 
 
 def shape(kind: int, x: float, y: float, radius: float, look: str) -> str:
@@ -166,9 +196,12 @@ def _sentence(scene: Scene, width: int) -> str:
             left, top = 8.0, top + 34
         value = scene.values[slot]
         fill = colour(value) if value > 0 else "none"
+        part = next((number for number, nodes in enumerate(scene.parts) if slot in nodes), None)
         stroke = OUTLINE if scene.levels[slot] == 0 else "none"
+        stroke = stroke if part is None else PARTS[part % len(PARTS)][1]
         parts.append(
-            f'<rect x="{left}" y="{top}" width="{wide:.0f}" height="26" rx="4" fill="{fill}" stroke="{stroke}"/>'
+            f'<rect x="{left}" y="{top}" width="{wide:.0f}" height="26" rx="4" fill="{fill}" stroke="{stroke}" '
+            f'stroke-width="{1 if part is None else 2.5}"/>'
         )
         parts.append(
             f'<text x="{left + wide / 2:.1f}" y="{top + 13}" font-size="14" fill="{ink(value)}" '

@@ -12,6 +12,7 @@ import torch
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.explanation.parts import Parts
 from gflowexplainer.explanation.ranked_subgraphs import RankedPath, RankedSubgraph, SubgraphDistribution
 
 if TYPE_CHECKING:
@@ -66,7 +67,12 @@ class FlatView:
         def paths(most: int) -> list[RankedPath]:
             return [replace(path, nodes=tuple(map(self.node, path.nodes))) for path in known.find_paths(most)]
 
-        return replace(known, rank=rank, find_paths=paths, node=node, link=link, node_type=None)
+        def parts() -> Parts:
+            one = known.parts
+            return replace(one, parts=tuple(replace(p, nodes=tuple(map(self.node, p.nodes))) for p in one.parts))
+
+        find = None if known.find_parts is None else parts
+        return replace(known, rank=rank, find_paths=paths, find_parts=find, node=node, link=link, node_type=None)
 
     def texts(self, given: Any, name: str) -> list[str] | None:
         """Puts texts of nodes, by type, behind each other; types that have none show the ids."""

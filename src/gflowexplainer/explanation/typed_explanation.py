@@ -17,7 +17,7 @@ from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.explanation import ExplainedDistribution
 from gflowexplainer.explanation.flat_view import FlatView
-from gflowexplainer.explanation.notebook import View, in_words
+from gflowexplainer.explanation.notebook import View, in_words, title_of
 from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.ops.sparse_rows import Fields, pack_fields, unpack_fields
@@ -107,9 +107,7 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
         scene = Scene.of(self.case(**words), max_nodes)
-        best = self._known.subgraphs[0]
-        title = f"{self.name}: best subgraph of {len(best)} nodes, probability {best.probability:.2f}"
-        return draw(scene if surroundings else scene.up_to(1), title, path, ax)
+        return draw(scene if surroundings else scene.up_to(1), title_of(self), path, ax)
 
     def show(self, **words: Any) -> View:
         """Returns the drawing that a notebook shows; see :meth:`case`."""

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import size_penalty
@@ -162,7 +163,9 @@ class AdditivePolicy(Policy):
         Random growth, which rarely stops, goes on to the size bound. Where explanations are known to be small, most of
         what it visits is far too large, and is looked at for nothing.
         """
-        nn.init.constant_(self.stop_head[-1].bias, math.log(max(choices, 1.0)))
+        last = self.stop_head[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.constant_(last.bias, math.log(max(choices, 1.0)))
         return self
 
     def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> AdditiveEncoding:
@@ -222,6 +225,8 @@ class AdditivePolicy(Policy):
 
     def log_inflows(self, encoding: AdditiveEncoding, states: States, parents: Tensor) -> Tensor:
         """See :class:`Policy`."""
+        if states.inner_degree is None:
+            raise ConfigError("These states do not know their inner degrees. Grow them with cuts=True.")
         state, slot = torch.nonzero(parents, as_tuple=True)
         node = states.members[state, slot]
         width = encoding.candidate.size(1)

@@ -31,8 +31,15 @@ from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
+from gflowexplainer.inference.cpu_estimates import CpuEstimates, on_cpu
 from gflowexplainer.inference.doubts import Doubts
-from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
+from gflowexplainer.inference.estimates import (
+    Estimates,
+    effective_sizes,
+    estimate_from_policy,
+    estimate_from_samples,
+    reward_weights,
+)
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
@@ -81,21 +88,28 @@ class SampledExplanations:
     def node_probability(self) -> Tensor:
         """Probability of each node, shape ``[n]``.
 
-        Where single nodes add up to the prediction, a node belongs to the explanation also by itself: as probably as
-        what it adds is to what the strongest adds. The larger of the two counts.
+        Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
+        probably as what it adds is to what the strongest adds. It is then the mean of the two, weighed by how far
+        single nodes are to be trusted (:func:`~gflowexplainer.rewards.learning.weight_beside`).
         """
-        value, own = self.estimates.node, self._own_share
-        return (value if own is None else torch.maximum(value, own.to(value))).clamp(0, 1).float()
+        return self._with_own(self.estimates.node, self._own_share).clamp(0, 1).float()
 
     @cached_property
     def edge_probability(self) -> Tensor:
         """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
         instances, own = self.sampler.instances, self._own_share
-        edge = edge_values(instances, self.estimates.neighbor)
         source, target = instances.edge_index
-        if own is not None:
-            edge = torch.maximum(edge, torch.minimum(own[source], own[target]).to(edge))
+        share = None if own is None else torch.minimum(own[source], own[target])
+        edge = self._with_own(edge_values(instances, self.estimates.neighbor), share)
         return torch.where(source == target, self.node_probability[source].to(edge), edge).clamp(0, 1).float()
+
+    def _with_own(self, value: Tensor, share: Tensor | None) -> Tensor:
+        """Counts shares of what single nodes add beside probabilities of the distribution."""
+        reward = self.sampler.reward
+        if share is None or not isinstance(reward, ConsensusReward):
+            return value
+        beside = reward.consensus.beside
+        return (value + beside * share.to(value)) / (1 + beside)
 
     @cached_property
     def predictions(self) -> SubgraphPredictions:
@@ -359,11 +373,18 @@ def explain_instances(
     instances = sampler.instances
     every = torch.arange(len(instances), device=instances.device)
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
-    log_weight = reward_weights(rollouts, sampler.reward, sampler.settings)
-    weighed = estimate_from_samples(instances, rollouts.subgraphs, log_weight)
-    estimates = weighed if weighting == Weighting.reward else estimate_from_policy(rollouts)
+    if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
+        found = CpuEstimates(rollouts)
+        estimates, effective = found.estimates(), found.effective_sizes(sampler.reward)
+    else:
+        samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
+        effective = effective_sizes(instances, samples, log_weight)
+        if weighting == Weighting.reward:
+            estimates = estimate_from_samples(instances, samples, log_weight)
+        else:
+            estimates = estimate_from_policy(rollouts)
     return SampledExplanations(
-        sampler, estimates, weighed.effective_size, num_samples, weighting, certificate_limit, model_name, config
+        sampler, estimates, effective, num_samples, weighting, certificate_limit, model_name, config
     )
 
 

@@ -78,9 +78,9 @@ def ranked_paths(
             members = torch.full((len(others), longest), -1, device=instances.device)
             for row, path in enumerate(others):
                 members[row, : len(path)] = torch.tensor(path, device=instances.device)
-            value = rate(Subgraphs(torch.full((len(others),), i, device=instances.device), members))
+            rating = rate(Subgraphs(torch.full((len(others),), i, device=instances.device), members))
             # Stable: of equal ones, those along more probable edges stay first.
-            others = [others[row] for row in torch.argsort(-value, stable=True).tolist()]
+            others = [others[row] for row in torch.argsort(-rating, stable=True).tolist()]
         best += [(path, 0.0) for path in others[:wanted]]
     return best
 

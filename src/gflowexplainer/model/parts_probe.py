@@ -132,7 +132,7 @@ class _Caller:
             asked = torch.zeros(self.num_nodes, dtype=torch.bool, device=device)
             asked[last] = True
             arriving = torch.nonzero(asked[target]).flatten()
-            fresh = []
+            fresh: list[int] = []
             for edge in _spread(arriving, 4 * WIDTH).tolist():
                 node = int(source[edge])
                 if node not in place and len(fresh) < WIDTH:

@@ -29,6 +29,7 @@ function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
   const shown = scene.ids.map((_, slot) => scene.level[slot] <= level || core.has(slot));
   const radius = (slot) => (molecule ? 13 : core.has(slot) ? RADIUS[0] : RADIUS[Math.max(scene.level[slot], 1)]);
   const root = make("svg", {role: "group"});
+  const bands = root.appendChild(make("g"));
   const layers = ["under", "lines", "dots", "over"].map(() => root.appendChild(make("g")));
   const add = (layer, element) => layers[layer].append(element);
   const at = (k) => {
@@ -72,9 +73,34 @@ function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
   const order = scene.ids.map((_, slot) => slot).filter((slot) => shown[slot]).sort((a, b) => core.has(a) - core.has(b));
   const room = makeRoom(scene, shown, radius, inside);
   for (const slot of order) drawNode(scene, slot, nodeValues[slot], radius(slot), core.has(slot), chosen, molecule, room, add);
+  if (!focus) drawParts(scene, radius, room, bands, add);
   if (!molecule && !chosen) drawCounts(scene, level, core, room, add);
   return {root, box: boxAround(scene, order, radius, room.rooms)};
 }
+
+// Lays a band of its own colour under each of several parts, and puts its number beside it.
+function drawParts(scene, radius, room, bands, add) {
+  const parts = severalParts(scene);
+  parts.forEach(({slots}, number) => {
+    const inside = new Set(slots);
+    const name = `part-${(number % 4) + 1}`;
+    const wide = 2 * (slots.length ? radius(slots[0]) : 0) + 14;
+    scene.ends.forEach(([a, b]) => {
+      if (!inside.has(a) || !inside.has(b)) return;
+      bands.append(make("line", {x1: scene.x[a], y1: scene.y[a], x2: scene.x[b], y2: scene.y[b], class: `band ${name}`, "stroke-width": wide}));
+    });
+    slots.forEach((slot) => bands.append(make("circle", {cx: scene.x[slot], cy: scene.y[slot], r: wide / 2, class: `band ${name}`})));
+  });
+  parts.forEach(({slots}, number) => {
+    if (!slots.length) return;
+    const top = slots.reduce((best, slot) => (scene.y[slot] < scene.y[best] ? slot : best));
+    const [cx, cy] = room.place(top, 22, 22);
+    add(3, make("g", {class: "tag", "aria-hidden": "true"}, make("circle", {cx, cy, r: 9, class: `badge part-${(number % 4) + 1}`}),
+      make("text", {x: cx, y: cy, class: "number"}, String(number + 1))));
+  });
+}
+
+const severalParts = (scene) => (scene.parts && scene.parts.list.length > 1 ? scene.parts.list : []);
 
 // Finds room beside nodes for what is written there: below, above, right or left, where the least lies under it.
 function makeRoom(scene, shown, radius, inside) {
@@ -202,13 +228,15 @@ function bond({x1, y1, x2, y2}, order) {
 function drawSentence(scene, nodeValues, focus) {
   const marked = new Set((scene.truth || []).flatMap((k) => scene.ends[k]));
   const root = make("p", {class: "sentence"});
+  const partOf = new Map(focus ? [] : severalParts(scene).flatMap(({slots}, number) => slots.map((slot) => [slot, number])));
   scene.ids.forEach((id, slot) => {
     const value = nodeValues[slot];
     const core = focus ? focus.has(slot) : scene.level[slot] === 0;
     const kind = "word" + (value > 0 ? "" : " none") + shade(value) + (explained(scene, slot) ? " ring" : "") +
-      (core ? " core" : focus ? " faded" : "");
+      (core ? " core" : focus ? " faded" : "") + (partOf.has(slot) ? ` part-${(partOf.get(slot) % 4) + 1}` : "");
     if (slot) root.append(" ");
     root.append(make("span", {class: kind + (marked.has(slot) ? " marked" : ""), v: value, "data-node": slot}, scene.labels[slot]));
+    if (partOf.has(slot)) root.append(make("sup", {class: "quiet"}, String(partOf.get(slot) + 1)));
   });
   return root;
 }
