@@ -12,7 +12,9 @@ from torch_geometric.explain import ModelConfig
 
 from gflowexplainer import SubgraphExplanation
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
+from gflowexplainer.explanation.studies import Studies
 from gflowexplainer.report import Case
 from gflowexplainer.testing import house
 
@@ -21,9 +23,19 @@ HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><b>&'\"{{ 7*7 
 
 
 def explain_by_hand(
-    graph: Data, ranked: Ranked, node: int | None, *, mode: str = "multiclass_classification"
+    graph: Data,
+    ranked: Ranked,
+    node: int | None,
+    *,
+    mode: str = "multiclass_classification",
+    parts: list[tuple[int, ...]] | None = None,
+    holds: bool = True,
+    studies: dict[str, Any] | None = None,
 ) -> SubgraphExplanation:
-    """Makes an explanation whose subgraphs have the given probabilities; the masks follow from them."""
+    """Makes an explanation whose subgraphs have the given probabilities; the masks follow from them.
+
+    It knows its ``parts`` and what it was asked (``studies``, by question), where these are given.
+    """
     regression = mode == "regression"
     only, without = ((1.5,), (-0.5,)) if regression else ((0.2, 0.8), (0.6, 0.4))
     subgraphs = tuple(RankedSubgraph.of(nodes, p, 0.9 * p, only, without) for nodes, p in ranked)
@@ -43,9 +55,12 @@ def explain_by_hand(
         fields |= {"prediction": torch.tensor([[0.1, 0.9]]).log().repeat(rows, 1)}
         fields |= {"target": torch.ones(rows, dtype=torch.long)}
     pending = PendingCertificate(lambda: Certificate(0.1, 0.2, 0.05, 12))
-    answer = SubgraphDistribution(lambda: subgraphs, node, "policy", 16, 12.5, pending)
+    known = Parts(tuple(Part(nodes, only, without) for nodes in parts or ()), only, without, 0.93, 0.4, holds)
+    find = None if parts is None else lambda: known
+    answer = SubgraphDistribution(lambda: subgraphs, node, "policy", 16, 12.5, pending, find_parts=find)
     explanation = SubgraphExplanation.of(answer, x=graph.x, edge_index=graph.edge_index, **fields)
     explanation._model_config = ModelConfig(mode, "graph" if node is None else "node", "raw")
+    explanation._studies = Studies(None, studies)
     return explanation
 
 

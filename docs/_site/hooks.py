@@ -14,8 +14,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()((?:\.\./)+)([^)#\s]+)")
-NOTEBOOKS = ("citation", "molecules")
-sys.path.insert(0, str(Path(__file__).parent))
+NOTEBOOKS = ("citation", "molecules", "recommendation")
 logger = logging.getLogger("mkdocs.hooks.gflowexplainer")
 
 
@@ -59,6 +58,8 @@ def notebook_page(name: str) -> str:
     if os.environ.get("GFLOWEXPLAINER_DOCS") == "quick":
         notebook = nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4)
     else:
+        # mkdocs takes back what hooks add to the path while they are loaded.
+        sys.path.insert(0, str(Path(__file__).parent))
         from notebooks import run_notebook
 
         with TemporaryDirectory() as folder:

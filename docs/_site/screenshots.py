@@ -11,8 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import torch
 from PIL import Image
 from selenium import webdriver
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv, global_add_pool
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.report import Case, Report, write_report
@@ -20,6 +24,7 @@ from gflowexplainer.sources import karate_club
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
 MEMBERS = (16, 8, 24)
+RING, TRIANGLE = (0, 1, 2, 3), (7, 8, 9)
 
 
 def write_pages(folder: Path) -> None:
@@ -36,6 +41,36 @@ def write_pages(folder: Path) -> None:
     )
     cases = [Case(a.name, a, beside={"at most 3 nodes": b}, **words) for a, b in zip(first, second, strict=True)]
     write_report(Report("Zachary's karate club", cases), folder / "report.html")
+    write_report(Report("Two places", [two_parts()]), folder / "parts.html")
+
+
+class Both(torch.nn.Module):
+    """Says 1 of a graph where a ring of four and a triangle, both of feature 1, are there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = SimpleConv(aggr="sum")
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        """Returns raw scores ``[G, 2]``."""
+        inside = x * (self.count(x, edge_index) >= 2)
+        groups = global_add_pool(inside, batch)
+        missing = (len(RING) - groups[:, 0]).relu() + (len(TRIANGLE) - groups[:, 1]).relu()
+        return torch.stack([missing, 2.5 - missing], dim=1)
+
+
+def two_parts() -> Case:
+    """Explains a graph of which two places are needed together."""
+    ring = [(RING[i], RING[(i + 1) % 4]) for i in range(4)]
+    rest = [(3, 4), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9), (9, 7), (5, 10), (10, 11), (9, 12), (1, 13), (13, 14)]
+    edges = torch.tensor(ring + rest).t()
+    x = torch.zeros(15, 2)
+    x[list(RING), 0] = x[list(TRIANGLE), 1] = 1.0
+    graph = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+    config = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
+    found = GFlowExplainer(seed=0, max_nodes=8).explain(Both(), [graph], model_config=config)
+    words: dict[str, Any] = {"classes": ["no", "ring and triangle"], "feature_names": ["of a ring", "of a triangle"]}
+    return Case("two places together", found[0], **words)
 
 
 def browser() -> Any:
@@ -54,8 +89,8 @@ def shot(chrome: Any, width: int, height: int) -> Image.Image:
 
 
 def save(picture: Image.Image, name: str) -> None:
-    """Writes a picture with 64 colours."""
-    picture.quantize(64, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+    """Writes a picture with 128 colours."""
+    picture.quantize(128, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
     print(name, (PICTURES / f"{name}.png").stat().st_size)
 
 
@@ -87,6 +122,10 @@ def main() -> None:
         chrome.get(report)
         chrome.execute_script("document.querySelector('#case .wide:last-child').scrollIntoView()")
         save(shot(chrome, 1120, 900), "comparison")
+        emulate(chrome, height=790)
+        chrome.get((folder / "parts.html").as_uri())
+        chrome.execute_script("document.getElementById('case').scrollIntoView()")
+        save(shot(chrome, 1120, 790), "parts")
         chrome.quit()
 
 

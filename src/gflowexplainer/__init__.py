@@ -11,14 +11,24 @@ if TYPE_CHECKING:
     from gflowexplainer.explanation.explanation import SubgraphExplanation
     from gflowexplainer.explanation.explanation_list import ExplanationList
     from gflowexplainer.explanation.typed_explanation import TypedExplanation
+    from gflowexplainer.model.adapter import adapt
 
-__all__ = ["ExplanationList", "GFlowExplainer", "SubgraphExplanation", "TypedExplanation", "__version__", "motifs"]
+__all__ = [
+    "ExplanationList",
+    "GFlowExplainer",
+    "SubgraphExplanation",
+    "TypedExplanation",
+    "__version__",
+    "adapt",
+    "motifs",
+]
 
 _HOMES = {
     "ExplanationList": "gflowexplainer.explanation.explanation_list",
     "GFlowExplainer": "gflowexplainer.explainer",
     "SubgraphExplanation": "gflowexplainer.explanation.explanation",
     "TypedExplanation": "gflowexplainer.explanation.typed_explanation",
+    "adapt": "gflowexplainer.model.adapter",
     "motifs": "gflowexplainer.catalogue.motif_catalogue",
 }
 

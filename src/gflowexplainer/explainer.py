@@ -27,6 +27,7 @@ from gflowexplainer.inference.explanations import SampledExplanations, explain_i
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.hops import check_hops
+from gflowexplainer.model.input_forms import usual_call, usual_form
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
@@ -64,6 +65,8 @@ ALONE: dict[str, Any] = {
 Every value that matters is named, as those that are best for many instances are not for one.
 """
 _ROLLOUTS_AT_ONCE = 4096
+MOST_ALONE = 100
+"""Predictions that one call of PyG's ``Explainer`` explains without ``index`` and without a fit."""
 
 
 class GFlowExplainer(ExplainerAlgorithm):
@@ -175,9 +178,9 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_index: Edges, shape ``[2, E]``; of a heterogeneous graph, by relation.
             target: Classes or values, one a row of the model's output. Only heeded where they are asked for
                 (``explanation_type="phenomenon"``); otherwise the model's own prediction is explained.
-            index: The node to explain, or several: a list, a tensor or a mask. At graph level positions of graphs, all
-                of them if not given, where ``batch`` in ``kwargs`` says that there are several. For links the one
-                column of ``edge_label_index``, needed where it has several. Of a heterogeneous graph, one node.
+            index: The node to explain, or several: a list, a tensor or a mask; all of them if not given. At graph level
+                positions of graphs, where ``batch`` in ``kwargs`` says that there are several. For links columns of
+                ``edge_label_index``. Of a heterogeneous graph, one node or link.
             **kwargs: Further arguments of the model.
         """
         connected = hasattr(self, "_explainer_config")
@@ -185,11 +188,17 @@ class GFlowExplainer(ExplainerAlgorithm):
         if connected and self.explainer_config.explanation_type == ExplanationType.model:
             target = None
         links = kwargs.pop("edge_label_index", None)
+        model, x, edge_index, kwargs = usual_call(model, x, edge_index, kwargs, self._kept.adapted)
         predictor = self._predictor(model, config)
         request = self._request(
             predictor, (x, edge_index), index=index, target=target, edge_label_index=links, arguments=kwargs
         )
         task = task_of_call(predictor, x, edge_index, request, self._kept)
+        if len(task) > MOST_ALONE and index is None and self._fitted is None:
+            raise InstanceError(
+                f"No 'index' means all {len(task)} predictions, and each would be trained on by itself. Pass the "
+                "'index' of those to explain, or call 'fit' first."
+            )
         found = self._explain(task, config, progress=False)
         explanation = found[0] if len(found) == 1 else JointExplanation.of(found)
         if connected:
@@ -266,7 +275,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             trainer.run(folder, progress=progress, callback=callback)
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
-            name = self._kept.fingerprint(model)
+            name = self._kept.fingerprint(task.model)
             self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
             if folder is not None and trainer.ranks.first:
                 self.save(folder)
@@ -399,7 +408,10 @@ class GFlowExplainer(ExplainerAlgorithm):
     ) -> tuple[ModelConfig, AnyTask]:
         """Makes the task of what a user passes to :meth:`fit` and :meth:`explain`."""
         links = asked["edge_label_index"] is not None
-        config = self._config(model_config, data, asked["index"], links=links, node_type=asked["node_type"])
+        model, data = usual_form(model, data, self._kept.adapted)
+        config = self._config(
+            model_config, data, asked["index"], links=links, node_type=asked["node_type"], model=model
+        )
         predictor = self._predictor(model, config)
         return config, task_of(predictor, data, self._request(predictor, data, **asked), self._kept)
 

@@ -10,7 +10,7 @@ from gflowexplainer.cli.application import app
 
 COMMANDS = typer.main.get_command(app).commands
 OURS = ("fit", "explain", "report", "doctor")
-"""Commands of a bare installation; ``bulk`` needs Ray and is tested with it."""
+"""Commands of a bare installation."""
 
 
 def examples(name):
@@ -20,8 +20,14 @@ def examples(name):
     return [shlex.split(line)[1:] for line in re.findall(r"^\s*(gflowexplainer .*)$", block, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("name", OURS)
+def test_a_command_that_needs_more_says_what_to_install():
+    assert 'pip install "gflowexplainer[ray]"' in COMMANDS["bulk"].help
+
+
+@pytest.mark.parametrize("name", [*OURS, "bulk"])
 def test_they_run(name, tmp_path, monkeypatch, invoke):
+    if name == "bulk":
+        pytest.importorskip("ray")
     monkeypatch.chdir(tmp_path)
     found = examples(name)
     assert found

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 import torch
 
-from gflowexplainer.drawing.scene import BUDGET, Scene, node_limit
+from gflowexplainer.drawing.choice import BUDGET, node_limit
+from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.report import Case
 from gflowexplainer.testing import graph_of, path, star
 
@@ -109,3 +110,23 @@ def test_ties_of_found_edges_are_drawn_fairly():
     # All four edges of a star are equally probable; two are true: half of two places.
     explanation = explain_by_hand(star(4), [((0, 1, 2, 3, 4), 1.0)], 0)
     assert Scene.of(Case("tie", explanation, truth=joins(explanation, (0, 1), (0, 2)))).found == (1, 2)
+
+
+def test_parts_are_the_explanation_that_is_drawn():
+    graph = graph_of([(i, i + 1) for i in range(11)], 12)
+    explanation = explain_by_hand(graph, [((0, 1), 0.6), ((9, 10), 0.4)], None, parts=[(0, 1), (9, 10)])
+    scene = Scene.of(Case("two parts", explanation))
+    assert [set(scene.nodes[part].tolist()) for part in scene.parts] == [{0, 1}, {9, 10}]
+    assert set(scene.nodes[scene.levels == 0].tolist()) == {0, 1, 9, 10}
+    for part, pair in zip(scene.parts, ((0, 1), (9, 10)), strict=True):
+        (edge,) = scene.inside_part(part)
+        assert set(scene.nodes[scene.ends[edge]].tolist()) == set(pair)
+    few = scene.up_to(0)
+    assert [set(few.nodes[part].tolist()) for part in few.parts] == [{0, 1}, {9, 10}]
+
+
+def test_one_part_is_drawn_without_a_band_even_if_it_is_not_the_first_subgraph():
+    explanation = explain_by_hand(path(30), [((0, 1), 1.0)], 0, parts=[(0, 1, 2)])
+    scene = Scene.of(Case("one part", explanation))
+    assert scene.parts == []
+    assert set(scene.nodes[scene.levels == 0].tolist()) == {0, 1, 2}

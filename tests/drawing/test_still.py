@@ -2,6 +2,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gflowexplainer.drawing.colours import PARTS
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.drawing.still import still
 from gflowexplainer.report import Case
@@ -41,3 +42,13 @@ def test_words_and_molecules_and_hostile_labels(house_case):
     tree = drawn(Case("phenol", ring, smiles="c1ccccc1O"))
     assert [text.text for text in tree.iter(SPACE + "text")] == ["OH"]
     assert len(list(tree.iter(SPACE + "line"))) == 11  # four single bonds, three double ones, one band
+
+
+def test_several_parts_have_bands_and_numbers():
+    explanation = explain_by_hand(path(9), [((0, 1), 0.6), ((6, 7), 0.4)], None, parts=[(0, 1), (6, 7)])
+    tree = drawn(Case("two parts", explanation))
+    tints = [circle.get("fill") for circle in tree.iter(SPACE + "circle")]
+    assert [tints.count(tint) for tint, _ in PARTS[:2]] == [2, 2]
+    assert [text.text for text in tree.iter(SPACE + "text") if text.get("font-weight")] == ["1", "2"]
+    words = drawn(Case("words", explanation, words=list("abcdefghi")))
+    assert [rect.get("stroke") for rect in words.iter(SPACE + "rect")].count(PARTS[1][1]) == 2

@@ -9,11 +9,12 @@ import torch
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.report import Case
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
 
-from ..conftest import HOSTILE
+from ..conftest import HOSTILE, explain_by_hand
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
 
@@ -58,6 +59,27 @@ def test_words_for_a_terminal(house_case):
     assert "distance 0.100" in repr(explanation)
     assert repr(explanation.subgraphs[0]) == "RankedSubgraph(nodes=(4, 0, 1), probability=0.750, reward=0.675)"
     assert "SubgraphExplanation of node 4" in unescape(explanation._repr_html_())
+
+
+def test_parts_and_what_was_asked_are_in_the_words():
+    graph = random_graph(8)
+    change = Counterfactual("nodes", (2,), (), (0.7, 0.3), (0.1, 0.9), True, True)
+    known = {"counterfactual {}": change}
+    explanation = explain_by_hand(graph, [((0, 1), 1.0)], None, parts=[(0, 1), (4, 5)], holds=False, studies=known)
+    assert ".parts" in repr(explanation)
+    assert len(explanation.parts) == 2
+    text = repr(explanation)
+    for said in ("part         2 nodes 4, 5; with only it class 1 (0.80)", "Nothing found holds", "Without node 2"):
+        assert said in text
+    title = explanation.draw().get_title()
+    assert title == "graph: 2 parts of 2 and 2 nodes do not hold it: 93 % of the prediction"
+
+
+def test_a_shown_explanation_asks_what_would_change_it(many):
+    assert not many[1].known_counterfactuals
+    many[1].show()
+    assert many[1].studies.knows("counterfactual") == [many[1].counterfactual()]
+    assert len(many[1].studies.knows("features")) == 1
 
 
 def test_printing_does_not_evaluate_the_model(many):

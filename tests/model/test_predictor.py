@@ -321,9 +321,13 @@ def raise_it(_: int) -> Tensor:
         (torch.zeros(77, 3), {}, "Fixed must return one row a {level}, shape ["),
         (torch.zeros(77, 3), {}, "(got (77, 3)). Is it really a {level}-level model?"),
         (lambda rows: torch.zeros(rows, 3, 2), {}, "num_classes] (got ("),
-        ("text", {}, "Fixed must return a tensor (got str). Wrap it."),
-        (None, {}, "Fixed must return a tensor (got NoneType). Wrap it."),
-        (lambda rows: (torch.zeros(rows, 3), None), {}, "Fixed must return a tensor (got tuple). Wrap it."),
+        ("text", {}, "Fixed must return a tensor (got str). Pick what is explained"),
+        (None, {}, "Fixed must return a tensor (got NoneType). Pick what is explained"),
+        (
+            lambda rows: (torch.zeros(rows, 3), None),
+            {},
+            "Fixed must return a tensor (got tuple). Pick what is explained",
+        ),
         (lambda rows: torch.full((rows, 3), torch.nan), {}, "Fixed returned NaN or infinity."),
         (lambda rows: torch.full((rows, 3), -torch.inf), {}, "Fixed returned NaN or infinity."),
         (

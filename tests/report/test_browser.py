@@ -5,11 +5,22 @@ import base64
 import pytest
 import torch
 
+from gflowexplainer.explanation.counterfactual import Counterfactual
+from gflowexplainer.explanation.feature_contributions import FeatureContributions
 from gflowexplainer.report import Case, Report, write_report
 from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, path, star
 
 from ..conftest import HOSTILE, explain_by_hand, joins
+
+
+def _parts():
+    """Two parts, what would change the prediction, and what features contribute."""
+    change = Counterfactual("nodes", (9,), (), (0.7, 0.3), (0.1, 0.9), True, True, ((0,),), 40)
+    features = FeatureContributions("x", (0, 1), (0.3, -0.1, 0.05), (), 0.0, 0.9, 0.5, 8)
+    known = {"counterfactual {}": change, "features {}": features}
+    ranked = [((0, 1, 2), 0.6), ((9, 10), 0.4)]
+    return explain_by_hand(path(12), ranked, None, parts=[(0, 1, 2), (9, 10)], holds=False, studies=known)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +44,7 @@ def page(tmp_path_factory):
             note=HOSTILE,
             others={HOSTILE: torch.rand(4)},
         ),
+        Case("parts", _parts(), classes=["a", "b"], feature_names=["red", "green", HOSTILE]),
         Case("value", explain_by_hand(path(3), [((0, 1), 1.0)], None, mode="regression")),
     ]
     curves = [{"iteration": i, "loss": 2.0**-i} for i in range(20)]
@@ -123,6 +135,33 @@ def test_a_ranked_subgraph_is_shown_alone(opened):
     assert count(opened, "tr[data-subgraph] button[aria-pressed=true]") == 0
 
 
+def test_parts_are_marked_apart_and_can_be_chosen(opened):
+    select(opened, "parts")
+    assert count(opened, "#case .stage circle.band.part-1") == 3
+    assert count(opened, "#case .stage circle.band.part-2") == 2
+    assert js(opened, "[...document.querySelectorAll('#case .tag')].map((e) => e.textContent)") == ["1", "2"]
+    assert "Does not hold" in js(opened, "document.querySelector('#case .warning').textContent")
+    opened.execute_script("document.querySelectorAll('tr[data-part] button')[1].click()")
+    assert count(opened, "#case .stage circle.band") == 0
+    assert count(opened, "#case .stage g.core") == 2
+    assert "with only part 2" in js(opened, "document.querySelector('#case .verdict').textContent")
+    press(opened, "\ue00c")  # Escape
+    assert count(opened, "#case .stage g.core") == 5
+    holds = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[7].innerText)"
+    assert js(opened, holds).count("no") == 1
+
+
+def test_what_would_change_it_and_features_are_shown(opened):
+    select(opened, "parts")
+    said = js(opened, "document.querySelector('#case .below').innerText")
+    for text in ("without this node", "a (0.70)", "1 other of this size", "+0.300", "-0.100", "exact Shapley values"):
+        assert text in said
+    assert count(opened, "#case .axis-bar i") == 3
+    assert count(opened, "#case .axis-bar i.against") == 1
+    opened.execute_script("document.querySelector('tr[data-change] button').click()")
+    assert count(opened, "#case .stage g.core") == 1
+
+
 def view_box(browser):
     text = js(browser, "document.querySelector('#case .stage svg').getAttribute('viewBox')")
     return [float(part) for part in text.split()]
@@ -206,9 +245,9 @@ def test_filtering(opened):
     assert js(opened, "document.activeElement.id") == "filter"
     press(opened, "NODE")
     assert names(opened) == ["node 10", "node 9"]
-    assert js(opened, "document.getElementById('count').textContent") == "2 of 7 instances"
+    assert js(opened, "document.getElementById('count').textContent") == "2 of 8 instances"
     press(opened, "\ue00c")
-    assert len(names(opened)) == 7
+    assert len(names(opened)) == 8
 
 
 def test_keys_go_through_the_instances(opened):
@@ -305,7 +344,7 @@ def test_print(opened):
     assert js(opened, "getComputedStyle(document.querySelector('.controls')).display") == "none"
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     opened.execute_script("dispatchEvent(new Event('beforeprint'))")
-    assert count(opened, "#paper .case") == 7
+    assert count(opened, "#paper .case") == 8
     opened.execute_script("dispatchEvent(new Event('afterprint'))")
     assert count(opened, "#paper .case") == 0
     pdf = base64.b64decode(opened.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])

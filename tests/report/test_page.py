@@ -11,7 +11,7 @@ from gflowexplainer.drawing.embedding import embedded_json
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import Case, Report, write_report
 from gflowexplainer.report.comparison import comparison
-from gflowexplainer.report.page import MOST_CERTIFIED, render
+from gflowexplainer.report.page import MOST_ASKED, render
 from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, house, path
 
@@ -194,7 +194,7 @@ def test_an_old_report_stays_until_the_new_one_is_whole(house_case, tmp_path, mo
 
 def test_certificates_are_computed_for_a_report_of_few(house_case):
     assert "distance 0.100" in Reader(render(Report("r", [house_case()]))).data[0]["facts"][1]
-    many = [house_case(f"case {number}") for number in range(MOST_CERTIFIED + 1)]
+    many = [house_case(f"case {number}") for number in range(MOST_ASKED + 1)]
     facts = [scene["facts"][1] for scene in Reader(render(Report("r", many))).data]
     assert all("distance 0.100" in fact for fact in facts[:-1])
     assert facts[-1] == "No certificate was asked for."

@@ -506,6 +506,7 @@ def test_a_value_is_raised_and_lowered_by_signed_contributions(direction: str, f
         instances,
         consensus=Consensus(torch.eye(1, dtype=torch.double), weight, trial),
         raw=raw,
+        own=raw,
         target=inputs.target,
         direction=Direction(direction),
     )
@@ -514,6 +515,24 @@ def test_a_value_is_raised_and_lowered_by_signed_contributions(direction: str, f
     assert reward.contributions().tolist() == pytest.approx([2, 0, 0, -3])
     shares = {"any": [2 / 3, 0, 0, 1], "up": [1, 0, 0, 0], "down": [0, 0, 0, 1]}
     assert reward.own_share().tolist() == pytest.approx(shares[direction])
+
+
+def test_shares_are_small_where_little_is_lost_without_any_node() -> None:
+    """Without the strongest node of the second graph a quarter is lost of what is usual: another stands in for it."""
+    graphs = [graph_of([(0, 1), (1, 2)], 3) for _ in range(2)]
+    graphs[0].x, graphs[1].x = torch.tensor([[4.0], [2.0], [0.0]]), torch.tensor([[1.0], [0.0], [-1.0]])
+    instances = Instances.of_graphs(graphs)
+    predictor = Predictor(SignedSum(), level="graph", mode="regression", num_hops=1)
+    inputs = TaskInputs.of(predictor, instances)
+    consensus = Consensus(
+        torch.eye(1, dtype=torch.double), torch.zeros(1, 4).double(), TRIAL, beside=1.0, strongest_loss=4.0
+    )
+    own = raw_evidence(inputs, EvidenceType.own)
+    settings = {"consensus": consensus, "raw": instances.x, "target": inputs.target, "direction": Direction.up}
+    reward = ConsensusReward(predictor, instances, own=own, **settings)
+    assert reward.own_share().tolist() == pytest.approx([1, 0.5, 0, 0.25, 0, 0])
+    with pytest.raises(ConfigError, match="loses without each node"):
+        ConsensusReward(predictor, instances, **settings)
 
 
 def test_classes_have_no_direction() -> None:

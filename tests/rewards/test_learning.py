@@ -15,7 +15,7 @@ from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, random_subgraphs
 from gflowexplainer.rewards.consensus import EvidenceTrial
-from gflowexplainer.rewards.learning import choose, held_out
+from gflowexplainer.rewards.learning import choose, held_out, weight_beside
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, random_graph
 
@@ -43,8 +43,30 @@ def trial(evidence: str, explained: float, keep: float = 0.8, reproducible: floa
         ([trial("shared", 0.1)], "shared"),
     ],
 )
-def test_the_rule(trials: list[EvidenceTrial], wanted: str) -> None:
-    assert choose(trials).evidence == wanted
+def test_the_rule_of_values(trials: list[EvidenceTrial], wanted: str) -> None:
+    assert choose(trials, values=True).evidence == wanted
+
+
+def test_classes_follow_shared_evidence_unless_it_says_nothing() -> None:
+    assert choose([trial("shared", 0.5), trial("own", 0.79)]).evidence == "shared"
+    assert choose([trial("shared", 0.02), trial("own", 0.5)]).evidence == "own"
+
+
+@pytest.mark.parametrize(
+    ("own", "shared", "graphs", "nodes"),
+    [
+        (0.80, 0.3, 2.0, 1.0),  # all that can be reproduced
+        (0.68, 0.3, 1.0, 0.5),  # 85 % of it
+        (0.62, 0.3, 0.0, 0.0),  # too little
+        (0.80, 0.7, 2.0, 0.0),  # one place has been found already; a graph may have others
+    ],
+)
+def test_own_evidence_counts_beside_shared_evidence_as_far_as_it_is_trusted(own, shared, graphs, nodes) -> None:
+    trials = [trial("shared", shared), trial("own", own), trial("own", 0.9, keep=0.5)]
+    assert weight_beside(trials, trials[0], "graph") == pytest.approx(graphs)
+    assert weight_beside(trials, trials[0], "node") == pytest.approx(nodes)
+    assert weight_beside(trials, trials[1], "node") > 1
+    assert weight_beside(trials[:1], trials[0], "graph") == 0
 
 
 def test_the_contexts_that_explain_more_are_taken() -> None:

@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from gflowbench.protocol.problems import problem
+from gflowbench.suites.catalogue_study import measure_catalogue
 from gflowbench.suites.counterfactual_peers import EdgeProblem, cf_gnn_explainer, exhaustive_minimum, greedy_removal
 from gflowbench.suites.logic_suite import NAMES as LOGIC
-from gflowbench.suites.pieces import palette_of
 from gflowbench.suites.run import Cell, prepare
 from gflowbench.suites.task import Combination
-from gflowexplainer import GFlowExplainer, motifs
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import GFlowExplainerError
-from gflowexplainer.storage.files import dumps, write_json
+from gflowexplainer.report.tables import Table
+from gflowexplainer.storage.files import dumps, read_json, write_json, write_text
 
+DATASETS = ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs", "mutagenicity")
 _HOPS = 4
 """Three layers, and one step more as degrees are counted."""
 _GREEDY = 300
@@ -45,9 +48,10 @@ def subject(name: str, number: int, out: Path) -> tuple[Any, Any, Any, dict[str,
                 (found.task, index),
             )
         return found.model, found.task.graphs[0], index, found.task.model_config, (found.task, index)
-    loaded = problem(name).load()
+    loaded = problem(name, instances="all-roles").load()
     level = loaded.benchmark.task
     config = {"mode": "multiclass_classification", "task_level": level, "return_type": "raw"}
+    number = min(number, len(loaded.index))
     index = loaded.index[torch.linspace(0, len(loaded.index) - 1, number).long()].tolist()
     if level == "graph":
         return loaded.model, [loaded.benchmark.graphs[i] for i in index], None, config, None
@@ -122,55 +126,186 @@ def _row(values: Sequence[int | None], minimum: Sequence[int | None], seconds: f
     }
 
 
-def catalogue(name: str, number: int, out: Path) -> dict[str, Any]:
-    """Makes the catalogue of a logic task on half of the graphs, and checks its rules on the other half."""
-    cell = Cell("logic", name, "gin", 0, "ours", None, number)
-    found = prepare(cell, out)
+def absence(name: str, number: int, out: Path) -> dict[str, Any]:
+    """Compares the counterfactuals of graphs that have the motif, in a task of its absence, with the motif itself.
+
+    One node less breaks a motif, so the smallest counterfactual is one of its nodes. All that were found of this size
+    together, the counterfactual and its alternatives, are what the motif is.
+    """
+    found = prepare(Cell("logic", name, "gin", 0, "ours", None, number), out)
     task = found.task
-    index = task.splits["test"].tolist()[:number]
+    index = task.instances([Combination.ALL])[:number]
     graphs, config = [task.graphs[i] for i in index], task.model_config
     explainer = GFlowExplainer(seed=0).fit(found.model, graphs, model_config=config, progress=False)
-    explanations = explainer.explain(found.model, graphs, model_config=config, progress=False)
-    half = len(explanations) // 2
-    started = time.perf_counter()
-    made = motifs(explanations[:half])
-    seconds = time.perf_counter() - started
-    from gflowexplainer.catalogue.canonical_form import canonical_form
-
-    palette = palette_of(0)
-    truths = {
-        key: canonical_form([str(c) for c in motif.labels], {(int(u), int(v)): "" for u, v in motif.edges})
-        for key, motif in (("A", palette.first), ("B", palette.second))
-    }
-    names = {form: key for key, form in truths.items()}
+    rows: list[dict[str, Any]] = []
+    for i, e in zip(index, explainer.explain(found.model, graphs, model_config=config, progress=False), strict=True):
+        motif = set(task.truths[i].parts[0])
+        change = e.counterfactual(exhaustive=2000)
+        if change is None:
+            rows.append({"found": False})
+            continue
+        every = {*change.nodes, *(node for other in change.alternatives for node in other)}
+        rows.append(
+            {
+                "found": True,
+                "size": len(change),
+                "inside": set(change.nodes) <= motif,
+                "alternatives inside": every <= motif,
+                "together the motif": every == motif,
+                "minimal": change.minimal,
+                "as exhaustive search": every == _needed_nodes(found.model, task.graphs[i]),
+                "without the motif": _class_without(found.model, task.graphs[i], motif) == change.predicted_class,
+            }
+        )
+    known = [row for row in rows if row["found"]]
     return {
         "name": name,
-        "explanations": half,
-        "seconds": seconds,
-        "classes": {
-            str(label): [
-                f"{names.get(m.form, f'{len(m)} nodes')}: score {m.score:.2f}, support {m.support:.2f}, "
-                f"present {m.present:.2f}, elsewhere {m.elsewhere if m.elsewhere is None else round(m.elsewhere, 2)}"
-                for m in entries
-            ]
-            for label, entries in made.by_class.items()
+        "instances": len(rows),
+        "found": len(known),
+        "mean size": _mean([row["size"] for row in known]),
+        **{
+            key: sum(row[key] for row in known)
+            for key in (
+                "inside",
+                "alternatives inside",
+                "together the motif",
+                "minimal",
+                "as exhaustive search",
+                "without the motif",
+            )
         },
-        "rules": [str(rule) for rule in made.rules],
-        "held out": [str(rule) for rule in made.check_rules(explanations[half:])],
-        "decision tree": _tree(made, explanations, half),
     }
 
 
-def _tree(made: Any, explanations: Any, half: int) -> float | None:
-    """Returns the held-out accuracy of a decision tree on the presence of the same motifs."""
-    from sklearn.tree import DecisionTreeClassifier
+def _needed_nodes(model: Any, graph: Data) -> set[int]:
+    """Finds the nodes without any one of which the class changes, by calling the GNN on what is left."""
+    whole = _class_without(model, graph, set())
+    return {node for node in range(graph.x.size(0)) if _class_without(model, graph, {node}) != whole}
 
-    if not made.motifs:
-        return None
-    rows = [[row[m.number] for m in made.motifs] for row in made.presence(explanations)]
-    classes = [e.explained_class for e in explanations]
-    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(rows[:half], classes[:half])
-    return float(tree.score(rows[half:], classes[half:]))
+
+@torch.no_grad()
+def _class_without(model: Any, graph: Data, gone: set[int]) -> int:
+    """Returns the class of a graph without some of its nodes."""
+    rest = graph.subgraph(torch.tensor([node for node in range(graph.x.size(0)) if node not in gone]))
+    return int(model(rest.x, rest.edge_index, torch.zeros(rest.x.size(0), dtype=torch.long)).argmax())
+
+
+def write_tables(out: Path) -> Path:
+    """Writes what was measured as tables, with the commands that measure it again."""
+    changes = [read_json(path) for path in sorted(out.glob("cells/counterfactuals-*.json"))]
+    ways = Table(
+        "Counterfactuals by edges",
+        (
+            "dataset",
+            "way",
+            "found",
+            "not valid",
+            "mean size",
+            "where exhaustive search finds",
+            "over minimum",
+            "seconds",
+        ),
+        tuple(
+            (
+                found["name"] if way == "ours" else "",
+                way,
+                f"{row['found']} of {found['instances']}",
+                str(row["invalid"]),
+                number_of(row["mean size"], 2),
+                row["found where exhaustive search does"],
+                number_of(row["size over minimum"], 2),
+                number_of(row["seconds each"], 2),
+            )
+            for found in changes
+            for way, row in found["edges"].items()
+        ),
+    )
+    nodes = Table(
+        "Counterfactuals by nodes (ours)",
+        ("dataset", "found", "shown to be minimal", "mean size", "evaluations, median", "most"),
+        tuple(
+            (
+                found["name"],
+                f"{found['nodes']['found']} of {found['instances']}",
+                str(found["nodes"]["minimal"]),
+                number_of(found["nodes"]["mean size"], 2),
+                str(found["nodes"]["evaluations, median"]),
+                str(found["nodes"]["evaluations, most"]),
+            )
+            for found in changes
+        ),
+    )
+    absent = [read_json(path) for path in sorted(out.glob("cells/absence-*.json"))]
+    motif = Table(
+        "Graphs with the motif, in the task of its absence",
+        (
+            "graphs",
+            "found",
+            "mean size",
+            "inside the motif, with all alternatives",
+            "together the motif",
+            "together what exhaustive search finds",
+            "class changes without the whole motif",
+        ),
+        tuple(
+            (
+                str(found["instances"]),
+                str(found["found"]),
+                number_of(found["mean size"], 2),
+                *(
+                    str(found[key])
+                    for key in (
+                        "alternatives inside",
+                        "together the motif",
+                        "as exhaustive search",
+                        "without the motif",
+                    )
+                ),
+            )
+            for found in absent
+        ),
+    )
+    made = [read_json(path) for path in sorted(out.glob("cells/catalogue-*.json"))]
+    order = {name: place for place, name in enumerate((*DATASETS, *LOGIC))}
+    made.sort(key=lambda found: order.get(found["name"], 99))
+    names = ("task", "explanations", "class", "true motif first", "its place", "support", "truth", "rules", "tree")
+    catalogues = Table("Catalogues", names, tuple(row for found in made for row in _catalogue_rows(found)))
+    judged = [entry for found in made for entry in found["classes"] if entry["judged"]]
+    near = [e for e in judged if e["right"] and abs(e["support"] - e["truth"]) <= 0.05 + 1e-9]
+    said = (
+        f"The true motif is first in {sum(e['right'] for e in judged)} of {len(judged)} classes that have one, "
+        f"its support within .05 of the truth in {len(near)}."
+    )
+    text = "\n\n".join(
+        ["# Studies", "Commands: `python -m gflowbench.suites.studies WHAT NAMES --number N`, then `tables`.", said]
+        + [table.to_markdown() for table in (ways, nodes, motif, catalogues) if table.rows]
+    )
+    write_text(out / "summary.md", text.rstrip() + "\n")
+    return out / "summary.md"
+
+
+def _catalogue_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for place, entry in enumerate(e for e in found["classes"] if e["judged"]):
+        rows.append(
+            (
+                "" if place else found["name"],
+                "" if place else str(found["explanations"]),
+                str(entry["class"]),
+                "yes" if entry["right"] else "no",
+                "-" if entry["place"] is None else str(entry["place"]),
+                number_of(entry["support"], 2),
+                number_of(entry["truth"], 2),
+                "" if place else number_of(found["rule accuracy"], 2),
+                "" if place else number_of(found["tree accuracy"], 2),
+            )
+        )
+    return rows
+
+
+def number_of(value: float | None, digits: int) -> str:
+    """Writes a number for a table."""
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -180,23 +315,26 @@ def _mean(values: Sequence[float]) -> float | None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments ask for and prints it as JSON; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m gflowbench.suites.studies", description=__doc__)
-    parser.add_argument("what", choices=("counterfactuals", "catalogue"))
-    parser.add_argument("names", nargs="+", help="published datasets, or tasks of the logic suite")
+    parser.add_argument("what", choices=(*MEASURES, "tables"))
+    parser.add_argument("names", nargs="*", help="published datasets, or tasks of the logic suite")
     parser.add_argument("--number", type=int, default=100, help="instances of each")
-    parser.add_argument("--out", type=Path, default=Path("results/suites"), help="folder of results and GNNs")
+    parser.add_argument("--out", type=Path, default=Path("results/studies"), help="folder of results and GNNs")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    measure = counterfactuals if options.what == "counterfactuals" else catalogue
     try:
         for name in options.names:
-            found = measure(name, options.number, options.out)
-            write_json(options.out / f"{options.what}-{name}.json", found)
+            found = MEASURES[options.what](name, options.number, options.out)
+            write_json(options.out / "cells" / f"{options.what}-{name}.json", found)
             print(dumps(found, indent=1), flush=True)
+        if options.what == "tables":
+            print(write_tables(options.out))
     except GFlowExplainerError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 
+
+MEASURES: dict[str, Any] = {"counterfactuals": counterfactuals, "absence": absence, "catalogue": measure_catalogue}
 
 if __name__ == "__main__":
     sys.exit(main())

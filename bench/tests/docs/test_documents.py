@@ -85,7 +85,7 @@ def test_commands_and_their_options_exist(page):
 
 
 def test_the_page_of_the_command_line_names_every_command_and_option():
-    text = (ROOT / "docs" / "command_line.md").read_text()
+    text = "".join((ROOT / "docs" / name).read_text() for name in ("command_line.md", "research_commands.md"))
     known = {
         option
         for command in COMMANDS.values()
@@ -100,7 +100,7 @@ def test_the_page_of_the_command_line_names_every_command_and_option():
 
 
 def test_every_setting_is_listed_with_its_default():
-    text = (ROOT / "docs" / "choosing.md").read_text()
+    text = (ROOT / "docs" / "all_settings.md").read_text()
     listed = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
     assert listed == {field.name: repr(field.default).replace("'", '"') for field in dataclasses.fields(Settings)}
     for name in PRESETS:

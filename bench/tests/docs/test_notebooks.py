@@ -11,7 +11,7 @@ PATH = Path(__file__).parents[3] / "docs" / "_site" / "notebooks.py"
 SPEC = importlib.util.spec_from_file_location("notebooks", PATH)
 notebooks = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(notebooks)
-FRAMES = {"citation": 2, "molecules": 1}
+FRAMES = {"citation": 2, "molecules": 1, "recommendation": 1}
 
 
 def test_all_notebooks_are_known_and_kept_without_outputs():

@@ -239,8 +239,8 @@ def _candidates(
             mass[form] += weight / total / len(own)
             uses[form].append((place, subgraph))
     best = sorted(mass, key=lambda form: (-mass[form], form.labels, form.edges))[:_CANDIDATES]
-    few = max(1.0, min_support * len(own))
-    return [(label, form, mass[form], uses[form]) for form in best if len({p for p, _ in uses[form]}) >= min(few, 2)]
+    few = 2 if len(own) > 2 or min_support * len(own) >= 2 else 1
+    return [(label, form, mass[form], uses[form]) for form in best if len({p for p, _ in uses[form]}) >= few]
 
 
 def _closed(

@@ -75,6 +75,8 @@ def bulk(
 
     A worker may be killed and the command interrupted: the same command goes on, and nothing is lost or doubled.
 
+    Needs Ray and pyarrow: pip install "gflowexplainer[ray]".
+
     To copy:
 
       gflowexplainer fit --dataset karate --index 0-15 --out runs/club

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 AT_ONCE = 64
 """Instances that a fitted explainer answers between two looks at the disk."""
 MOST_CERTIFIED = 20
-"""Instances up to which certificates are computed without being asked for."""
+"""Instances up to which certificates, and what would change a prediction, are computed without being asked for."""
 
 
 def explain(
@@ -110,7 +110,7 @@ def explain(
     """
     with one_line_errors(resumable=True):
         from gflowexplainer.cli.command_inputs import read_inputs
-        from gflowexplainer.cli.results import summary, table, warnings
+        from gflowexplainer.cli.results import changes, summary, table, warnings
         from gflowexplainer.storage.files import dumps
 
         tell = teller(quiet)
@@ -145,8 +145,8 @@ def explain(
             typer.echo(dumps(results, indent=1))
         else:
             print_table(shown)
-            for note in notes:
-                typer.echo(note)
+            for line in [*notes, *([] if sentences else changes(cases))]:
+                typer.echo(line)
             for name, said in summaries.items():
                 typer.echo(f"{name}: {' '.join(said.sentences)}")
             typer.echo(f"Report: {run.folder / 'report.html'}" if report else f"Run: {run.folder}")
@@ -211,6 +211,8 @@ def _explain(
             for place, explanation in zip(places, found, strict=True):
                 if certificate:
                     _ = explanation.certificate  # computed when asked for, and kept by the file only then
+                if len(asked.index) <= MOST_CERTIFIED:
+                    explanation.ask()
                 if sentences:
                     explanation.summary()  # asks the model, and the file keeps what it said
                 run.store(asked.case(place, explanation))

@@ -39,6 +39,9 @@ def _entry(case: Case) -> dict[str, Any]:
         "num_samples": explanation.num_samples,
         "effective_sample_size": explanation.effective_sample_size,
         "left_out": explanation.left_out,
+        "parts": None if explanation.known_parts is None else explanation.known_parts.to_dict(),
+        "counterfactual": next((found.to_dict() for found in explanation.known_counterfactuals), None),
+        "features": next((found.to_dict() for found in explanation.studies.knows("features")), None),
         "warnings": explanation.warnings,
         "weighting": explanation.weighting,
         "nodes": {str(node): float(probability[node]) for node in order},
@@ -46,11 +49,22 @@ def _entry(case: Case) -> dict[str, Any]:
     }
 
 
+def changes(cases: Sequence[Case]) -> list[str]:
+    """Says of each instance what would change its prediction, as far as that was asked for."""
+    return [
+        f"{case.name}: {'No nodes were found whose removal changes the prediction.' if found is None else found}"
+        for case in cases
+        for found in case.explanation.studies.knows("counterfactual")[:1]
+    ]
+
+
 def warnings(cases: Sequence[Case]) -> list[str]:
     """Says of each instance what speaks against its explanation; what is said of several, once."""
     said: dict[str, list[str]] = {}
     for case in cases:
-        for warning in case.explanation.warnings:
+        parts = case.explanation.known_parts
+        doubts = [] if parts is None or parts.holds else [parts.verdict()]
+        for warning in [*doubts, *case.explanation.warnings]:
             said.setdefault(warning, []).append(case.name)
     return [f"{_few(names)}: {warning}" for warning, names in said.items()]
 

@@ -26,7 +26,10 @@ class Case:
         smiles: The molecule that the graph is: atoms are nodes, in order. Drawn by rdkit; without it, as a graph.
         words: The ``N`` words of the sentence that the graph is, in order.
         classes: Names of the classes.
-        types: The type of each of the ``N`` nodes, drawn as a shape.
+        types: The type of each of the ``N`` nodes, drawn as a shape with a colour of its own around it.
+        names: What each of the ``N`` nodes is called in lists; its text and its id if not given.
+        relations: The relation of each of the ``E`` edges, written on those of the explanation.
+        feature_names: What each column of ``x`` is called, for contributions of features.
         note: A remark of the user's, shown above the picture.
     """
 
@@ -41,6 +44,9 @@ class Case:
     types: Sequence[str] | None = None
     note: str = ""
     beside: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: Sequence[str] | None = None
+    names: Sequence[str] | None = None
+    relations: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(type(self.explanation), "node_probability"):
@@ -62,11 +68,22 @@ class Case:
             if "edge_index" not in other or not torch.equal(other.edge_index.cpu(), self.explanation.edge_index.cpu()):
                 raise ConfigError(f"'beside[{name!r}]' of '{self.name}' explains another graph. Compare the same one.")
         nodes = self.num_nodes
-        for name, texts in (("labels", self.labels), ("words", self.words), ("types", self.types)):
+        width = self.explanation.x.size(-1) if "x" in self.explanation else None
+        if self.feature_names is not None and len(self.feature_names) != width:
+            raise ConfigError(
+                f"'feature_names' of '{self.name}' has {len(self.feature_names)} entries for {width} features. "
+                "Pass one each."
+            )
+        given = (("labels", self.labels), ("words", self.words), ("types", self.types), ("names", self.names))
+        for name, texts in given:
             if texts is not None and len(texts) != nodes:
                 raise ConfigError(
                     f"'{name}' of '{self.name}' has {len(texts)} entries for {nodes} nodes. Pass one each."
                 )
+        if self.relations is not None and len(self.relations) != edges:
+            raise ConfigError(
+                f"'relations' of '{self.name}' has {len(self.relations)} entries for {edges} edges. Pass one each."
+            )
 
     @property
     def num_nodes(self) -> int:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 _IMPROBABLE, _CERTAIN = (0xE6, 0xEB, 0xF0), (0xC2, 0x41, 0x0C)
 OUTLINE, TRUTH = "#7a8794", "#1d4ed8"
 """Colours of the outline of a node, and of the dashes around the ground truth."""
+PARTS = (("#bfe6df", "#0f766e"), ("#e4d4f7", "#6d28d9"), ("#dcebb8", "#4d7c0f"), ("#fbd5e5", "#be185d"))
+"""Colours of the bands around the parts of an explanation, and of their numbers; they begin anew after the last."""
+TYPES = ("#0072b2", "#009e73", "#a855a0", "#6b7280", "#8b5cf6", "#a16207", "#0891b2", "#be123c")
+"""Colours of the outlines of typed nodes, in the order of the names of the types."""
 
 
 def colour(value: float) -> str:

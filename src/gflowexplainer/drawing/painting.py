@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gflowexplainer.drawing.colours import OUTLINE, TRUTH, colour, colour_scale, edge_colour, ink, require_matplotlib
+from gflowexplainer.drawing.colours import (
+    OUTLINE,
+    PARTS,
+    TRUTH,
+    TYPES,
+    colour,
+    colour_scale,
+    edge_colour,
+    ink,
+    require_matplotlib,
+)
 from gflowexplainer.drawing.scene import Scene
 
 if TYPE_CHECKING:
@@ -33,7 +43,7 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
 
         ax = Figure(figsize=size, layout="constrained").add_subplot()
     paint(ax, scene)
-    ax.set_title(title, fontsize=10, parse_math=False)
+    ax.set_title(title, fontsize=10, parse_math=False, pad=34 if scene.parts else 6)
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.colorbar(colour_scale(), ax=ax, label="probability", shrink=0.7)
@@ -44,7 +54,29 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
 
 def paint(ax: Axes, scene: Scene, other: str | None = None) -> None:
     """Draws the explanation, or the scores of an ``other`` explainer, on ``ax``, without title and colour bar."""
+    if other is None and scene.kind != "sentence":
+        paint_parts(ax, scene, 20.0 if scene.kind == "molecule" else AREAS[0] ** 0.5 + 9)
     {"sentence": paint_sentence, "molecule": paint_molecule, "graph": paint_graph}[scene.kind](ax, scene, other)
+
+
+def paint_parts(ax: Axes, scene: Scene, width: float) -> None:
+    """Lays a band of its own colour and ``width``, in points, under each of several parts, with its number above."""
+    from matplotlib.collections import LineCollection
+
+    for number, part in enumerate(scene.parts):
+        tint, dark = PARTS[number % len(PARTS)]
+        lines = list(scene.place[scene.ends[scene.inside_part(part)]])
+        ax.add_collection(
+            LineCollection(lines, colors=tint, linewidths=width, capstyle="round", zorder=-1, clip_on=False)
+        )
+        x, y = scene.place[part].T
+        ax.scatter(x, y, s=width**2, c=tint, linewidths=0, zorder=-1, clip_on=False)
+        if part.size:
+            top = scene.place[part[scene.place[part, 1].argmax()]]
+            box = {"boxstyle": "circle,pad=0.25", "facecolor": dark, "edgecolor": "none"}
+            style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "bbox": box}
+            text = (0.0, 0.5 * width + 3)
+            ax.annotate(str(number + 1), tuple(top), text, fontsize=8, color="white", zorder=4, **style)
 
 
 def paint_graph(ax: Axes, scene: Scene, other: str | None) -> None:
@@ -67,25 +99,70 @@ def paint_graph(ax: Axes, scene: Scene, other: str | None) -> None:
         ax.scatter(place[inside, 0], place[inside, 1], s=(area[inside] ** 0.5 + 6) ** 2, zorder=0.5, **dashes)
     shades = [edge_colour(value) for value in scores[rank]]
     ax.add_collection(LineCollection(list(lines[rank]), colors=shades, linewidths=widths[rank], zorder=1))
-    kinds = sorted(set(scene.types or [""]))
+    _paint_link(ax, scene)
+    kinds = scene.kinds or [""]
     for number, kind in enumerate(kinds):
         mine = np.flatnonzero([kind == name for name in scene.types or [""] * len(place)])
-        ring = mine == (-1 if scene.ringed is None else scene.ringed)
+        ring = np.isin(mine, scene.marked)
+        outline = TYPES[number % len(TYPES)] if scene.types else OUTLINE
         look: dict[str, Any] = {
             "c": [colour(value) for value in values[mine]],
-            "edgecolors": ["black" if marked else OUTLINE for marked in ring],
-            "linewidths": np.where(ring, 2.6, 0.7),
+            "edgecolors": ["black" if marked else outline for marked in ring],
+            "linewidths": np.where(ring, 2.6, 1.8 if scene.types else 0.7),
             "marker": MARKERS[number % len(MARKERS)],
         }
-        ax.scatter(place[mine, 0], place[mine, 1], s=area[mine], zorder=2, label=kind, **look)
-    if len(kinds) > 1:
-        ax.legend(loc="best", fontsize=8, markerscale=0.6)
+        ax.scatter(place[mine, 0], place[mine, 1], s=area[mine], zorder=2, **look)
+    if scene.types or scene.link is not None:
+        _add_legend(ax, scene)
+    _write_relations(ax, scene)
     labels = scene.labels if scene.labels is not None else [str(node) for node in scene.nodes]
     for slot in np.flatnonzero(level < 2):
         _write(ax, labels[slot], place[slot], float(area[slot]) ** 0.5, values[slot], large=level[slot] == 0)
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.margins(0.12)
+
+
+def _paint_link(ax: Axes, scene: Scene) -> None:
+    """Draws the explained link, which is no edge that anything may be explained by, as dots between its ends."""
+    if scene.link is not None:
+        ax.plot(*scene.place[list(scene.link)].T, color="black", linewidth=1.4, linestyle=":", zorder=0.8)
+
+
+def _add_legend(ax: Axes, scene: Scene) -> None:
+    """Says below the drawing which shape is which type, and what is explained."""
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"linestyle": "", "markerfacecolor": colour(0), "markersize": 8}
+    entries = [
+        Line2D([], [], marker=MARKERS[k % len(MARKERS)], markeredgecolor=TYPES[k % len(TYPES)], label=kind, **look)
+        for k, kind in enumerate(scene.kinds)
+    ]
+    for entry in entries:
+        entry.set_markeredgewidth(1.8)
+    if scene.link is not None:
+        black: dict[str, Any] = {"color": "black", "linestyle": ":", "marker": "o", "markerfacecolor": "white"}
+        entries.append(Line2D([], [], markersize=8, markeredgewidth=2.2, label="explained link", **black))
+    elif scene.ringed is not None:
+        entries.append(Line2D([], [], marker="o", markeredgecolor="black", label="explained", **look))
+        entries[-1].set_markeredgewidth(2.2)
+    legend = ax.legend(
+        handles=entries, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, fontsize=8, frameon=False
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _write_relations(ax: Axes, scene: Scene) -> None:
+    """Writes on each edge of the explanation which relation it is."""
+    if scene.relations is None:
+        return
+    for (a, b), name in zip(scene.ends, scene.relations, strict=True):
+        if scene.levels[a] == scene.levels[b] == 0 and name:
+            x, y = (scene.place[a] + scene.place[b]) / 2
+            text = name if len(name) <= 24 else name[:23] + "…"
+            back = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+            ax.text(x, y, text, fontsize=6.5, ha="center", va="center", zorder=1.5, parse_math=False, bbox=back)
 
 
 def _write(ax: Axes, label: str, place: np.ndarray, width: float, value: float, *, large: bool) -> None:
@@ -181,6 +258,10 @@ def paint_sentence(ax: Axes, scene: Scene, other: str | None) -> None:
             "linewidth": 2.0 if ringed else 0.5,
         }
         edge = "black" if ringed else OUTLINE if value > 0 else "none"
+        part = next((number for number, nodes in enumerate(scene.parts) if other is None and slot in nodes), None)
+        if part is not None:
+            edge, style["linewidth"] = PARTS[part % len(PARTS)][1], 2.0
+            ax.text(left + width, -line + 0.3, str(part + 1), fontsize=6.5, color=edge, ha="right", va="bottom")
         ax.add_patch(Rectangle((left, -line - 0.3), width, 0.6, edgecolor=edge, **style))
         place: dict[str, Any] = {"ha": "center", "va": "center", "family": "monospace", "parse_math": False}
         ax.text(left + width / 2, -line, shown, fontsize=8.5, color=ink(value), **place)

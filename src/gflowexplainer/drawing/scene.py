@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.choice import MOST_NODES, adjacency, best_ends, chosen_nodes, explained_nodes, node_levels
 from gflowexplainer.drawing.layout import layout_around
 from gflowexplainer.drawing.molecules import read_molecule
 
-MOST_NODES, BUDGET, FEWEST_NODES = 300, 12_000, 60
-"""Nodes drawn of one case, of all cases together, and of one case however many there are."""
-NEAR_ONE, NEAR_ALL, SMALL_GRAPH = 7, 28, 60
-"""Direct neighbours shown of one node of the explanation and of all of them, and nodes of a graph shown as a whole."""
 GAPS = (88.0, 34.0, 20.0)
 """How far apart nodes of the explanation, their neighbours and the rest lie at least, in pixels of a page."""
 ATOM = 46.0
@@ -41,11 +37,14 @@ class Scene:
         labels: What is written on each node, if not its id.
         names: What each node is called in a list.
         ringed: Position of the explained node.
+        parts: Positions of the nodes of each part of the explanation; empty where there is one part or none is known.
+        link: Positions of both ends of the explained link; ``None`` if none is explained or one is not drawn.
         focus: Positions of the nodes that another explainer chooses, by its name.
         level: When each node is shown, shape ``[n]``: 0 as the explanation, 1 beside it, 2 with the surroundings. All
             are part of the explanation if not given.
         degree: Neighbours of each node in the whole graph, shape ``[n]``; as drawn if not given.
         types: Name of each node's type, if there are types.
+        relations: Names of the relations of each edge, if there are relations.
         features: Features of each node in words, if it has any.
         notes: What the reader must know about the drawing.
     """
@@ -63,10 +62,13 @@ class Scene:
     labels: list[str] | None
     names: list[str]
     ringed: int | None
+    parts: list[np.ndarray] = field(default_factory=list)
     focus: dict[str, np.ndarray] = field(default_factory=dict)
     level: np.ndarray | None = None
     degree: np.ndarray | None = None
     types: list[str] | None = None
+    relations: list[str] | None = None
+    link: tuple[int, int] | None = None
     features: list[str] | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -83,12 +85,12 @@ class Scene:
             else:
                 molecule = read
         kind = "sentence" if case.words is not None else "graph" if molecule is None else "molecule"
-        graph = _adjacency(explanation)
-        nodes, reach = _chosen(case, graph, limit)
+        graph = adjacency(explanation)
+        nodes, reach = chosen_nodes(case, graph, limit)
         if kind == "sentence":
             nodes = np.sort(nodes)
         if len(nodes) < case.num_nodes:
-            notes.append(_left_out(explanation, len(nodes), case.num_nodes, limit, reach))
+            notes.append(_left_out(explanation, len(nodes), case.num_nodes, limit, reach, case.names is not None))
         values = explanation.node_probability()
         slot = np.full(values.size, -1)
         slot[nodes] = np.arange(nodes.size)
@@ -98,20 +100,22 @@ class Scene:
         rank = np.argsort(probability, kind="stable")
         ends, probability = ends[rank], probability[rank]
         scores, odd = _scores(case)
-        notes += [*odd, *explanation.warnings, *filter(None, [explanation.verdict])]
+        notes += odd
         drawn = {name: _at_pairs(explanation, score, ends) for name, score in scores.items()}
         marks = None if case.truth is None else case.truth.cpu().numpy().astype(bool).astype(float)
         truth = None if marks is None else _at_pairs(explanation, marks, ends) > 0
         text = case.words if case.words is not None else case.labels
         labels = None if text is None else [str(text[node]) for node in nodes]
         names = [str(node) if text is None else _name(str(text[node]), int(node)) for node in nodes]
-        node = explanation.explained_node
+        names = names if case.names is None else [str(case.names[node]) for node in nodes]
+        node, both = explanation.explained_node, explanation.explained_link
         ringed = None if node is None or slot[node] < 0 else int(slot[node])
+        link = None if both is None or (slot[list(both)] < 0).any() else (int(slot[both[0]]), int(slot[both[1]]))
         first = slot[list(explanation.subgraphs[0].nodes)]
-        focus = {name: _best_ends(score, slot[ends], first[first >= 0]) for name, score in drawn.items()}
+        focus = {name: best_ends(score, slot[ends], first[first >= 0]) for name, score in drawn.items()}
         focus |= {name: slot[list(other.subgraphs[0].nodes)] for name, other in case.beside.items()}
         focus = {name: found[found >= 0] for name, found in focus.items()}
-        level = _levels(explanation, slot, slot[ends], values[nodes], whole=kind != "graph", truth=truth)
+        level = node_levels(explanation, slot, slot[ends], values[nodes], whole=kind != "graph", truth=truth)
         for found in focus.values():
             level[found] = np.minimum(level[found], 1)
         order = None
@@ -125,7 +129,7 @@ class Scene:
             names = labels or names
             place = np.stack([np.arange(nodes.size), np.zeros(nodes.size)], axis=1).astype(float)
         else:
-            middle = int(np.flatnonzero(level == 0)[0]) if ringed is None else ringed
+            middle = ringed if ringed is not None else int(np.flatnonzero(level == 0)[0]) if link is None else link[0]
             place = layout_around(level, slot[ends], GAPS, middle)
         return cls(
             kind=kind,
@@ -141,13 +145,26 @@ class Scene:
             labels=labels,
             names=names,
             ringed=ringed,
+            parts=_parts(explanation, slot),
             focus=focus,
             level=level,
             degree=np.diff(graph.indptr)[nodes],
             types=None if case.types is None else [str(case.types[node]) for node in nodes],
+            relations=None if case.relations is None else _relations(explanation, case.relations, ends),
+            link=link,
             features=_features(explanation, nodes),
             notes=notes,
         )
+
+    @property
+    def marked(self) -> tuple[int, ...]:
+        """Positions of what is explained: the node, or both ends of the link."""
+        return self.link if self.link is not None else () if self.ringed is None else (self.ringed,)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the types that are drawn, in the order of their shapes."""
+        return sorted(set(self.types or []))
 
     @property
     def levels(self) -> np.ndarray:
@@ -184,10 +201,13 @@ class Scene:
             labels=pick(self.labels),
             names=pick(self.names) or [],
             ringed=None if self.ringed is None else int(slot[self.ringed]),
+            parts=[slot[part[kept[part]]] for part in self.parts],
             focus={name: slot[found[kept[found]]] for name, found in self.focus.items()},
             level=self.levels[kept],
             degree=None if self.degree is None else self.degree[kept],
             types=pick(self.types),
+            relations=None if self.relations is None else [self.relations[k] for k in np.flatnonzero(joined)],
+            link=None if self.link is None else (int(slot[self.link[0]]), int(slot[self.link[1]])),
             features=pick(self.features),
             notes=self.notes,
         )
@@ -200,6 +220,10 @@ class Scene:
             inside[self.ends[self.truth]] = True
         return inside
 
+    def inside_part(self, part: np.ndarray) -> np.ndarray:
+        """Returns the positions of the edges inside a part, shape ``[k]``."""
+        return np.flatnonzero(np.isin(self.ends, part).all(axis=1))
+
     def node_scores(self, name: str) -> np.ndarray:
         """Returns the largest score of each node's edges by another explainer, shape ``[n]``."""
         scores = np.zeros(self.nodes.size)
@@ -207,91 +231,32 @@ class Scene:
         return scores
 
 
+def _parts(explanation: Any, slot: np.ndarray) -> list[np.ndarray]:
+    """Returns the positions of the nodes of each part, where there are several."""
+    parts = explanation.known_parts
+    if parts is None or len(parts) < 2:
+        return []
+    places = [slot[list(part.nodes)] for part in parts]
+    return [place[place >= 0] for place in places]
+
+
+def _relations(explanation: Any, names: Sequence[str], pairs: np.ndarray) -> list[str]:
+    """Names the relations that join each of ``pairs`` ``[e, 2]`` of node ids; the reverse of one is not named again."""
+    place = {(int(u), int(v)): k for k, (u, v) in enumerate(pairs)}
+    found: list[dict[str, None]] = [{} for _ in place]
+    source, target = explanation.edge_index.cpu().numpy()
+    drawn = np.zeros(len(explanation.node_probability()), dtype=bool)
+    drawn[pairs.ravel()] = True
+    for edge in np.flatnonzero(drawn[source] & drawn[target]):
+        u, v = int(source[edge]), int(target[edge])
+        if u != v:
+            found[place[min(u, v), max(u, v)]][str(names[int(edge)])] = None
+    return [", ".join(name for name in own if not (name[:4] == "rev_" and name[4:] in own)) for own in found]
+
+
 def _name(text: str, node: int) -> str:
     """Names a node by its text and, where that says something else, its id."""
     return text if text == str(node) else f"{text} ({node})"
-
-
-def node_limit(num_cases: int) -> int:
-    """Returns how many nodes of each case are drawn, so that a report of many cases can still be mailed."""
-    return int(np.clip(BUDGET // max(num_cases, 1), FEWEST_NODES, MOST_NODES))
-
-
-def _adjacency(explanation: Any) -> csr_array:
-    """Returns the graph without directions and loops, shape ``[N, N]``."""
-    source, target = explanation.edge_index.cpu().numpy()
-    number = len(explanation.node_probability())
-    kept = source != target
-    ends = np.concatenate([source[kept], target[kept]]), np.concatenate([target[kept], source[kept]])
-    return coo_array((np.ones(ends[0].size), ends), shape=(number, number)).tocsr()
-
-
-def _chosen(case: Case, graph: csr_array, limit: int) -> tuple[np.ndarray, int]:
-    """Picks nodes, shape ``[n]``: the most probable, then the nearest; also tells how far away from the explained one.
-
-    The first subgraph of each compared explanation is always among them. At node level nothing is taken that lies
-    farther away than the explanation reaches, two steps at least: sampled subgraphs stay within the computation graph,
-    so the rest is of no account.
-    """
-    explanation = case.explanation
-    values = explanation.node_probability()
-    start = explanation.explained_node
-    compared = [explanation, *case.beside.values()]
-    first = np.unique(np.concatenate([np.array(other.subgraphs[0].nodes) for other in compared]))
-    seeds = np.flatnonzero(values > 0) if start is None else np.array([start])
-    if seeds.size == 0:
-        seeds = first
-    hops = dijkstra(graph, directed=False, indices=seeds, unweighted=True, min_only=True)
-    inside, reach = values > 0, 0
-    if start is not None:
-        reach = max(int(hops[inside & np.isfinite(hops)].max(initial=0)), 2)
-        inside |= hops <= reach
-    else:
-        inside[:] = True
-    inside[first] = True
-    last = np.ones(values.size)
-    last[first] = 0
-    if start is not None:
-        last[start] = -1
-    order = np.lexsort((hops, -values, last))
-    return order[inside[order]][:limit], reach
-
-
-def _levels(
-    explanation: Any, slot: np.ndarray, ends: np.ndarray, values: np.ndarray, *, whole: bool, truth: np.ndarray | None
-) -> np.ndarray:
-    """Says when each node is shown: the first subgraph, its direct neighbours, then the rest, shape ``[n]``.
-
-    Of a hub only the most probable neighbours come with it. Small graphs that are explained as a whole, molecules and
-    sentences are shown as a whole, and the ground truth always.
-    """
-    level = np.full(values.size, 2)
-    core = slot[list(explanation.subgraphs[0].nodes)]
-    core = core[core >= 0]
-    if explanation.explained_node is not None and slot[explanation.explained_node] >= 0:
-        core = np.append(core, slot[explanation.explained_node])
-    if whole or (explanation.explained_node is None and values.size <= SMALL_GRAPH):
-        level[:] = 1
-    if truth is not None:
-        level[ends[truth]] = 1
-    level[core] = 0
-    rank = np.argsort(-values, kind="stable")
-    place = np.empty_like(rank)
-    place[rank] = np.arange(rank.size)
-    near: list[int] = []
-    for node in np.unique(core):
-        joined = np.concatenate([ends[ends[:, 0] == node, 1], ends[ends[:, 1] == node, 0]])
-        outside = np.unique(joined[level[joined] == 2])
-        near += outside[np.argsort(place[outside])][:NEAR_ONE].tolist()
-    level[sorted(set(near), key=lambda node: place[node])[:NEAR_ALL]] = 1
-    return level
-
-
-def _best_ends(score: np.ndarray, ends: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Returns the ends of an explainer's best edges, as many as lie inside the first subgraph, positions ``[k]``."""
-    inside = np.isin(ends, first).all(axis=1)
-    order = np.argsort(-score, kind="stable")[: max(int(inside.sum()), 1)]
-    return np.unique(ends[order[score[order] > 0]])
 
 
 def _features(explanation: Any, nodes: np.ndarray) -> list[str] | None:
@@ -311,12 +276,14 @@ def _features(explanation: Any, nodes: np.ndarray) -> list[str] | None:
     return texts
 
 
-def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int) -> str:
+def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int, named: bool) -> str:
     near = "the most probable, then the nearest to them"
-    if explanation.explained_node is not None:
-        near = f"those within {reach} steps of node {explanation.explained_node}"
+    explained = explained_nodes(explanation)
+    if explained is not None:
+        what = "what is explained" if named or len(explained) > 1 else f"node {explained[0]}"
+        near = f"those within {reach} steps of {what}"
         if shown >= limit:
-            near = f"the most probable, then the nearest to node {explanation.explained_node}"
+            near = f"the most probable, then the nearest to {what}"
     return f"Drawn are {shown} of the graph's {total} nodes: {near}."
 
 

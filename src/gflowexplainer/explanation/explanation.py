@@ -19,7 +19,8 @@ from gflowexplainer.drawing.painting import draw
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.explanation.certificate import Certificate
-from gflowexplainer.explanation.notebook import View, in_words
+from gflowexplainer.explanation.counterfactual import Counterfactual
+from gflowexplainer.explanation.notebook import View, in_words, title_of
 from gflowexplainer.explanation.parts import Parts
 from gflowexplainer.explanation.ranked_subgraphs import (
     NodeName,
@@ -29,6 +30,7 @@ from gflowexplainer.explanation.ranked_subgraphs import (
     named,
 )
 from gflowexplainer.explanation.studies import Studied, Studies
+from gflowexplainer.model.adapter import is_adjacency
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.predictor import read_output
 from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
@@ -89,6 +91,17 @@ class ExplainedDistribution:
             return self._known.parts
         except ModelError:  # the model has changed since
             return None
+
+    @property
+    def found_parts(self) -> Parts | None:
+        """The :attr:`parts` if they have been asked for before; computes nothing."""
+        return vars(self._known).get("parts")
+
+    @property
+    def known_counterfactuals(self) -> list[Counterfactual]:
+        """What was found before that would change the prediction; computes nothing."""
+        known = self._own.get("_studies")
+        return [] if known is None else [found for found in known.knows("counterfactual") if found is not None]
 
     @property
     def verdict(self) -> str:
@@ -250,6 +263,11 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
         explanation._distribution = distribution
         return explanation
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keeps the edges as ids where PyG's ``Explainer`` would put the adjacency matrix that it was called with."""
+        if name != "edge_index" or not is_adjacency(value):
+            super().__setattr__(name, value)
+
     def drop(self, names: Iterable[str]) -> None:
         """Removes masks that nobody asked for."""
         for name in names:
@@ -390,9 +408,11 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
     ) -> Axes:
         """Draws the explanation by matplotlib: its nodes large and labelled, their direct neighbours beside them.
 
+        Several parts are marked by bands of different colours, and numbered.
+
         Args:
             path: Where to save the picture; the ending chooses the format. Without one, it is left to pyplot.
-            max_nodes: Nodes drawn at most: the first subgraph, then the most probable, then the nearest.
+            max_nodes: Nodes drawn at most: the parts, or the first subgraph, then the most probable, then the nearest.
             surroundings: Whether to draw what lies farther away too.
             ax: Axes to draw on.
             **words: What is known of the graph: ``labels``, ``smiles``, ``words``, ``types``, ``truth``, as in
@@ -401,17 +421,16 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
         scene = Scene.of(Case(self.name, self, **words), max_nodes)
-        best = self._known.subgraphs[0]
-        title = f"{self.name}: best subgraph of {len(best)} nodes, probability {best.probability:.2f}"
-        return draw(scene if surroundings else scene.up_to(1), title, path, ax)
+        return draw(scene if surroundings else scene.up_to(1), title_of(self), path, ax)
 
     def show(self, **words: Any) -> View:
         """Returns the drawing that a notebook shows, with what is known of the graph.
 
         Args:
-            **words: ``labels``, ``classes``, ``smiles``, ``words``, ``types``, ``truth``, ``others`` and ``note``, as
-                in :class:`~gflowexplainer.report.Case`.
+            **words: ``labels``, ``classes``, ``feature_names``, ``smiles``, ``words``, ``types``, ``truth``, ``others``
+                and ``note``, as in :class:`~gflowexplainer.report.Case`.
         """
+        self.ask()
         return View([Case(self.name, self, **words)], in_words(self))
 
     def __repr__(self) -> str:

@@ -96,7 +96,7 @@ class ExplanationList(Sequence[SubgraphExplanation]):
                 raise ConfigError(f"'{name}' has {len(values)} entries for {len(self)} explanations. Pass one each.")
         shown = [self[number] for number in range(min(len(self), most))]
         cases = [
-            Case(_unique(explanation, number), explanation, **words, **{n: v[number] for n, v in own.items()})
+            _case(_unique(explanation, number), explanation, **words, **{n: v[number] for n, v in own.items()})
             for number, explanation in enumerate(shown)
         ]
         return View(cases, repr(self))
@@ -105,9 +105,6 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         """Shows the first explanations in a notebook."""
         if len(self) == 0:
             return f"<pre>{escape(repr(self))}</pre>"
-        if not hasattr(type(self[0]), "show"):  # graphs of several types are not drawn
-            tables = (self[number] for number in range(min(len(self), MOST_LINES)))
-            return "".join(f"<p>{escape(entry.name)}</p>{entry._repr_html_()}" for entry in tables)
         return self.show()._repr_html_()
 
     @property
@@ -138,6 +135,13 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         except ImportError as error:
             raise ConfigError("'to_dataframe' needs pandas. Install it with 'pip install pandas'.") from error
         return pandas.DataFrame([_row(explanation) for explanation in self])
+
+
+def _case(name: str, explanation: Any, **words: Any) -> Case:
+    """Returns what is shown of an explanation of a graph with one or several types."""
+    if isinstance(explanation, SubgraphExplanation):
+        return Case(name, explanation, **words)
+    return explanation.case(name, **words)
 
 
 def _unique(explanation: SubgraphExplanation, number: int) -> str:

@@ -11,6 +11,7 @@ from torch_geometric.explain import Explanation
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explanation_list import ExplanationList
+from gflowexplainer.model.adapter import is_adjacency
 
 
 class JointExplanation(Explanation):
@@ -30,6 +31,11 @@ class JointExplanation(Explanation):
         joint = cls(x=first.x, edge_index=first.edge_index, node_mask=node, edge_mask=edge)
         joint._explanations = explanations
         return joint
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keeps the edges as ids where PyG's ``Explainer`` would put the adjacency matrix that it was called with."""
+        if name != "edge_index" or not is_adjacency(value):
+            super().__setattr__(name, value)
 
     @property
     def explanations(self) -> ExplanationList:

@@ -46,18 +46,32 @@ def in_words(explanation: Any) -> str:
 
     Nothing is computed for it: what the model predicts with and without a subgraph is asked for at the subgraph.
     """
-    best, whole = explanation.subgraphs[0], explanation.whole_prediction
+    best, whole, parts = explanation.subgraphs[0], explanation.whole_prediction, explanation.found_parts
+    listed = [f"{_nodes(part.nodes)}; with only it {shown(part.prediction_only)}" for part in parts or ()]
     rows = [
         ("prediction", "" if whole is None else shown(whole)),
         ("subgraph", f"{_nodes(best.nodes)}; probability {best.probability:.3f}, reward {best.reward:.3f}"),
         ("others", f"{len(explanation.subgraphs) - 1} further subgraphs in .subgraphs"),
         ("samples", f"{explanation.num_samples}, worth {explanation.effective_sample_size:.1f} of the target"),
         ("certificate", _certificate(explanation)),
-        ("parts", "asked for by .parts; whether they hold by .holds"),
+        *(("part", text) for text in listed),
+        ("holds", "asked for by .holds, parts by .parts" if parts is None else parts.verdict()),
+        *(("change", str(found)) for found in explanation.known_counterfactuals[:1]),
         *(("note", warning) for warning in explanation.warnings),
     ]
     lines = [f"  {name:<12} {text}" for name, text in rows if text]
     return "\n".join([f"{type(explanation).__name__} of {explanation.name}", *lines])
+
+
+def title_of(explanation: Any) -> str:
+    """Says in one line what is drawn: the parts and whether they hold, or the first subgraph."""
+    parts, best = explanation.known_parts, explanation.subgraphs[0]
+    if parts is None:
+        return f"{explanation.name}: best subgraph of {len(best)} nodes, probability {best.probability:.2f}"
+    sizes = " and ".join(str(len(part)) for part in parts)
+    what = f"{len(parts.nodes)} nodes" if len(parts) == 1 else f"{len(parts)} parts of {sizes} nodes"
+    preserved = f"{100 * parts.preserved:.0f} % of the prediction"
+    return f"{explanation.name}: {what} {'hold' if parts.holds else 'do not hold it:'} {preserved}"
 
 
 def one_line(explanation: Any) -> str:

@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 from torch_geometric.explain.config import MaskType
 
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.explanation.feature_contributions import FeatureContributions
 from gflowexplainer.explanation.summary import Summary, summarize
+
+FEW_FEATURES = 32
+"""Features up to which their contributions are measured without being asked for."""
 
 
 class Study(Protocol):
@@ -132,6 +135,24 @@ class Studied:
         return self.studies.get(
             "features", {"of": of, "reference": reference, "each": each, "evaluations": evaluations}
         )
+
+    def ask(self) -> None:
+        """Asks what a report shows beside the subgraphs: what would change the class and, where they are few, features.
+
+        Nothing is asked where the model is not at hand, or has changed. A value has no counterfactual of its own:
+        nobody has said how far it should move.
+        """
+        explanation: Any = self
+        if not self.studies.can_compute:
+            return
+        try:
+            if explanation.explained_class is not None:
+                self.counterfactual()
+            x = explanation.get("x")
+            if isinstance(x, Tensor) and x.is_floating_point() and x.dim() == 2 and x.size(1) <= FEW_FEATURES:
+                self.feature_contributions()
+        except GFlowExplainerError:  # a drawing is one without it too: the model may have changed since
+            return
 
     def show_features(self, mask_type: MaskType | None) -> None:
         """Puts contributions of features into ``node_mask``, as PyG's ``node_mask_type`` asks for.

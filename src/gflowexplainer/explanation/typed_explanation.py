@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch_geometric.explain import HeteroExplanation, ModelConfig
 
-from gflowexplainer.errors import CheckpointError
+from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.painting import draw
+from gflowexplainer.drawing.scene import Scene
+from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.explanation import ExplainedDistribution
-from gflowexplainer.explanation.notebook import in_words
-from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution, named, shown
+from gflowexplainer.explanation.flat_view import FlatView
+from gflowexplainer.explanation.notebook import View, in_words, title_of
+from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.ops.sparse_rows import Fields, pack_fields, unpack_fields
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 KIND = "typed explanation"
 _APART = " | "
@@ -77,17 +84,40 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
     def __repr__(self) -> str:
         return super().__repr__() if self._own.get("_distribution") is None else in_words(self)
 
+    def case(self, name: str | None = None, **words: Any) -> Case:
+        """Returns what drawings and reports show: types by shape and colour, relations on the edges, links as two ends.
+
+        Args:
+            name: What to call it; unique in a report.
+            **words: ``labels`` (lists of texts by node type), ``classes`` and ``note``, as in
+                :class:`~gflowexplainer.report.Case`.
+        """
+        return FlatView(self).case(self.name if name is None else name, **words)
+
+    def draw(
+        self,
+        path: str | Path | None = None,
+        *,
+        max_nodes: int = 60,
+        surroundings: bool = False,
+        ax: Axes | None = None,
+        **words: Any,
+    ) -> Axes:
+        """Draws the explanation by matplotlib; see :meth:`SubgraphExplanation.draw` and :meth:`case`."""
+        if max_nodes < 1:
+            raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
+        scene = Scene.of(self.case(**words), max_nodes)
+        return draw(scene if surroundings else scene.up_to(1), title_of(self), path, ax)
+
+    def show(self, **words: Any) -> View:
+        """Returns the drawing that a notebook shows; see :meth:`case`."""
+        return View([self.case(**words)], in_words(self))
+
     def _repr_html_(self) -> str:
-        """Shows the most probable subgraphs in a notebook."""
-        rows = "".join(
-            f"<tr><td>{escape(', '.join(map(named, s.nodes)))}</td><td>{s.probability:.3f}</td>"
-            f"<td>{s.reward:.3f}</td><td>{escape(shown(s.prediction_only))}</td>"
-            f"<td>{escape(shown(s.prediction_without))}</td></tr>"
-            for s in self.top(5)
-        )
-        heads = ("nodes", "probability", "reward", "with only it", "without it")
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        """Shows the interactive drawing in a notebook, or the words where there is nothing to draw."""
+        if self._own.get("_distribution") is None or any("edge_index" not in self[key] for key in self.edge_types):
+            return f"<pre>{escape(repr(self))}</pre>"
+        return self.show()._repr_html_()
 
     def save(self, path: str | Path) -> None:
         """Stores the explanation in one safetensors file with JSON in its header.

@@ -97,6 +97,11 @@ class FlowNetwork(nn.Module):
         self.to(instances.device)
         if weights is None:
             self.policy.fit_scale(inputs.features)
+            grows = settings.measure == Measure.growth
+            if grows and isinstance(self.policy, AdditivePolicy) and instances.within is not None:
+                # What joins the ends of a link is not much larger than a path, whatever the bound.
+                nodes = float(instances.within.double().mean())
+                self.policy.begin_stopping(nodes * float(instances.degree.double().mean()))
         else:
             self.load_state_dict(weights)
 

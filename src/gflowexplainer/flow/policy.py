@@ -6,6 +6,7 @@ subtraction away: all inflows of a state cost one row of the network each, and n
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -158,6 +159,17 @@ class AdditivePolicy(Policy):
         for head in (self.action_head, self.stop_head):
             for parameter in head[-1].parameters():
                 nn.init.zeros_(parameter)
+        return self
+
+    def begin_stopping(self, choices: float) -> AdditivePolicy:
+        """Gives stopping as much flow as so many ``choices`` of a node together.
+
+        Random growth, which rarely stops, goes on to the size bound. Where explanations are known to be small, most of
+        what it visits is far too large, and is looked at for nothing.
+        """
+        last = self.stop_head[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.constant_(last.bias, math.log(max(choices, 1.0)))
         return self
 
     def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> AdditiveEncoding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,11 @@ from torch_geometric.data.data import BaseData
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import rows_of
 from gflowexplainer.graphs.checks import check_edges, check_features, check_shape
+from gflowexplainer.graphs.signature import argument_names, missing_arguments
 from gflowexplainer.graphs.typed import TypedGraph
+
+CARRIED = "adjacency_weight"
+"""Values of an adjacency matrix that edges were read off from; they go along with the edges."""
 
 
 @dataclass(frozen=True)
@@ -137,17 +140,17 @@ def input_graphs(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list
             raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
         own = {
             name: graph[name]
-            for name in _parameters(model)
+            for name in [*argument_names(model, graph), CARRIED]
             if name in graph and isinstance(graph[name], Tensor) and name not in ("batch", "batch_size")
         }
+        missing = missing_arguments(model, own | arguments)
+        if missing:
+            raise InstanceError(
+                f"{type(model).__name__} needs '{missing[0]}', which graph {number} does not have. Set it on the "
+                f"graph, or pass {missing[0]}=... ."
+            )
         found.append(input_graph(graph.x, graph.edge_index, own | arguments, model))
     return found
-
-
-def _parameters(model: nn.Module) -> list[str]:
-    """Names what the model's ``forward`` takes after features and edges."""
-    parameters = list(inspect.signature(model.forward).parameters.values())[2:]
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
 def without_batch(graph: InputGraph) -> list[InputGraph]:

@@ -88,21 +88,28 @@ class SampledExplanations:
     def node_probability(self) -> Tensor:
         """Probability of each node, shape ``[n]``.
 
-        Where single nodes add up to the prediction, a node belongs to the explanation also by itself: as probably as
-        what it adds is to what the strongest adds. The larger of the two counts.
+        Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
+        probably as what it adds is to what the strongest adds. It is then the mean of the two, weighed by how far
+        single nodes are to be trusted (:func:`~gflowexplainer.rewards.learning.weight_beside`).
         """
-        value, own = self.estimates.node, self._own_share
-        return (value if own is None else torch.maximum(value, own.to(value))).clamp(0, 1).float()
+        return self._with_own(self.estimates.node, self._own_share).clamp(0, 1).float()
 
     @cached_property
     def edge_probability(self) -> Tensor:
         """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
         instances, own = self.sampler.instances, self._own_share
-        edge = edge_values(instances, self.estimates.neighbor)
         source, target = instances.edge_index
-        if own is not None:
-            edge = torch.maximum(edge, torch.minimum(own[source], own[target]).to(edge))
+        share = None if own is None else torch.minimum(own[source], own[target])
+        edge = self._with_own(edge_values(instances, self.estimates.neighbor), share)
         return torch.where(source == target, self.node_probability[source].to(edge), edge).clamp(0, 1).float()
+
+    def _with_own(self, value: Tensor, share: Tensor | None) -> Tensor:
+        """Counts shares of what single nodes add beside probabilities of the distribution."""
+        reward = self.sampler.reward
+        if share is None or not isinstance(reward, ConsensusReward):
+            return value
+        beside = reward.consensus.beside
+        return (value + beside * share.to(value)) / (1 + beside)
 
     @cached_property
     def predictions(self) -> SubgraphPredictions:
@@ -281,9 +288,16 @@ class SampledExplanations:
         instances, (order, first) = self.sampler.instances, self._rows
         rows = order[int(first[i]) : int(first[i + 1])]
         estimates, name = self.estimates, self._namer(i)
+        reward = self.sampler.reward
         found = ranked_paths(
-            instances, i, estimates.subgraphs[rows], estimates.probability[rows], estimates.neighbor, k
-        )  # fmt: skip
+            instances,
+            i,
+            estimates.subgraphs[rows],
+            estimates.probability[rows],
+            estimates.neighbor,
+            k,
+            rate=reward.log_score if isinstance(reward, ConsensusReward) else None,
+        )
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
         ends = instances.edge_index[:, edges].t().tolist()
         edge_of: dict[tuple[int, int], int] = {}

@@ -2,7 +2,8 @@
 
 A feature is taken away by giving it its reference value at the nodes (or edges) of the subgraph; everything else stays
 as it is. The reference value is the user's, or the mean over the instance; of a feature that is only ever 0 or 1 it is
-the more frequent of both, so that a word is removed by not being there.
+the more frequent of both, so that a word is removed by not being there. Whole numbers that name something, as those of
+an embedding do, have no mean: there it is the most frequent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gflowexplainer.explanation.feature_contributions import FeatureContribution
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.changed_inputs import change_rows, predict_changed
 from gflowexplainer.inference.shapley_values import shapley_values
+from gflowexplainer.model.adapter import ModelAdapter
 from gflowexplainer.sampler import FlowSampler
 
 _SAME = 1e-9
@@ -54,7 +56,8 @@ def measure_features(
     inside = torch.zeros(one.num_nodes, dtype=torch.bool, device=one.device)
     inside[[member - first for member in members]] = True
     ids, values, rows = _table(one, of, inside)
-    given = _reference(reference, values)
+    whole = of == "x" and isinstance(sampler.predictor.model, ModelAdapter) and sampler.predictor.model.form.dtype
+    given = values.mode(dim=0).values if whole and reference is None else _reference(reference, values)
     differs = (values[rows] - given).abs() > _SAME
     row, column = torch.nonzero(differs, as_tuple=True)
     player = _players(row, column, each)

@@ -64,9 +64,12 @@ def _same_buffers(module: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        module._buffers.clear()
+        scripted = isinstance(module, torch.jit.ScriptModule)  # which cannot lose a buffer
+        if not scripted:
+            module._buffers.clear()
         for name, (buffer, content) in before.items():
-            module._buffers[name] = buffer
+            if not scripted:
+                module._buffers[name] = buffer
             # Untouched ones are not written to: the user may still call backward() through them.
             if buffer is not None and content is not None and not _same(buffer, content):
                 with torch.no_grad():

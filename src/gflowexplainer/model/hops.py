@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+import torch_geometric.nn.conv
 from torch import nn
 from torch_geometric.nn import (
     APPNP,
@@ -42,9 +44,17 @@ def _count(module: nn.Module, seen: set[int]) -> int:
         return 0
     seen.add(id(module))
     inside = [_count(child, seen) for child in module.children()]
-    own = _steps(module) if isinstance(module, MessagePassing) else 0
+    own = _steps(module) if isinstance(module, MessagePassing) else int(_was_layer(module))
     beside = isinstance(module, nn.ModuleDict) and all(_is_relation(name) for name in module.keys())  # noqa: SIM118
     return own + (max(inside, default=0) if beside else sum(inside))
+
+
+def _was_layer(module: nn.Module) -> bool:
+    """Whether a module is a message-passing layer of PyG that was scripted or traced."""
+    if not isinstance(module, torch.jit.ScriptModule):
+        return False
+    made_of = getattr(torch_geometric.nn.conv, str(getattr(module, "original_name", "")), None)
+    return isinstance(made_of, type) and issubclass(made_of, MessagePassing)
 
 
 def _is_relation(name: object) -> bool:

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph, flat_graph, flat_tensors
 from gflowexplainer.graphs.typed import TypedGraph
-from gflowexplainer.model.locality import Locality, find_locality, usual_locality
+from gflowexplainer.model.adapter import InputForm, ModelAdapter
+from gflowexplainer.model.locality import Locality, find_locality
 from gflowexplainer.model.observer import Observation
+from gflowexplainer.model.parts_probe import probe_parts
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.storage.identity import model_fingerprint
@@ -92,6 +94,7 @@ class KeptForModel:
         self._localities: dict[tuple[Any, ...], Locality] = {}
         self._found: dict[Any, Any] = {}
         self._looked_at: tuple[weakref.ref[Predictor], weakref.ref[InputGraph] | None] | None = None
+        self._adapter: ModelAdapter | None = None
 
     def fingerprint_of(self, predictor: Predictor) -> str:
         """Returns the fingerprint of the model of a call, which has its own predictor; looked at once a call."""
@@ -101,6 +104,13 @@ class KeptForModel:
                 self.fingerprint(predictor.model)
                 self._looked_at = weakref.ref(predictor), None
             return self._fingerprint
+
+    def adapted(self, model: nn.Module, form: InputForm) -> nn.Module:
+        """Puts a model behind an adapter for a form of input; the same one as long as both are the same."""
+        with GLOBAL_STATE:
+            if self._adapter is None or self._adapter.model is not model or self._adapter.form != form:
+                self._adapter = ModelAdapter(model, form=form)
+            return self._adapter
 
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
@@ -116,16 +126,16 @@ class KeptForModel:
     def locality(self, predictor: Predictor, graph: InputGraph) -> Locality:
         """Returns what the predictions of a model can depend on, found out once for each way to call it.
 
-        A heterogeneous model is not called on a graph of ours: it is taken to look along edges.
+        A heterogeneous model, and one that fails on a graph of ours, is called on parts of the user's.
         """
-        if graph.typed is not None:
-            return usual_locality(predictor.level, predictor.takes_batch)
         with GLOBAL_STATE:
             self.fingerprint_of(predictor)
-            way = (predictor.level, graph.x.size(1), tuple(graph.arguments))
+            way = (predictor.level, graph.x.size(1), tuple(graph.arguments), predictor.way)
             if way not in self._localities:
-                model, level = predictor.model, predictor.level
-                self._localities[way] = find_locality(model, level, graph, takes_batch=predictor.takes_batch)
+                model, level, found = predictor.model, predictor.level, None
+                if graph.typed is None:
+                    found = find_locality(model, level, graph, takes_batch=predictor.takes_batch)
+                self._localities[way] = probe_parts(predictor, graph) if found is None else found
             return self._localities[way]
 
     def flat(self, typed: TypedGraph) -> InputGraph:

@@ -5,7 +5,6 @@ The model is only ever called forward, in evaluation mode and without gradients,
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from torch_geometric.nn import MessagePassing, RGCNConv
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
 from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
 from gflowexplainer.model.locality import Locality, clones, usual_locality
@@ -74,9 +74,10 @@ class Predictor:
         self.edge_type: tuple[str, str, str] | None = None
         self.num_types = 1
         self.num_relations = max((m.num_relations for m in model.modules() if isinstance(m, RGCNConv)), default=1)
-        parameters = inspect.signature(model.forward).parameters
-        self.takes_batch = "batch" in parameters or any(
-            p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
+        parameters = forward_parameters(model)
+        named = getattr(model, "takes", None) if hasattr(type(model), "takes") else None
+        self.takes_batch = "batch" in (parameters if named is None else named) or (
+            named is None and any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         )
 
         self.locality = usual_locality(self.level, self.takes_batch)
@@ -281,8 +282,26 @@ class Predictor:
             names = ", ".join(["x", "edge_index", *arguments])
             raise ModelError(
                 f"{type(self.model).__name__} failed when called with ({names}) on a part of the graph: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}{remedy(error)}"
             ) from error
+
+    @property
+    def way(self) -> tuple[Any, ...]:
+        """What else decides how the model is called."""
+        return ()
+
+    def predicted(self, num_nodes: int) -> tuple[slice, ...]:
+        """Returns which of the nodes may be predicted at, or be the first and the second end of a link."""
+        return (slice(0, num_nodes),) * (2 if self.level == "edge" else 1)
+
+    def call_hidden(
+        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None
+    ) -> Tensor:
+        """Calls the model with NaN for the features of the ``hidden`` nodes ``[n]``."""
+        if hidden is not None:
+            x = x.clone()
+            x[hidden] = torch.nan
+        return self._call(x, edge_index, arguments)
 
     def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
         """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.
@@ -302,7 +321,10 @@ class Predictor:
         """Refuses an output that has the wrong shape or is not finite."""
         name = type(self.model).__name__
         if not isinstance(output, Tensor):
-            raise ModelError(f"{name} must return a tensor (got {type(output).__name__}). Wrap it.")
+            raise ModelError(
+                f"{name} must return a tensor (got {type(output).__name__}). Pick what is explained: "
+                "adapt(model, output=lambda out: out[0])."
+            )
         if output.layout != torch.strided or not output.is_floating_point():
             got = output.layout if output.layout != torch.strided else output.dtype
             raise ModelError(
@@ -362,8 +384,9 @@ def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
     if mode == "binary_classification":
         if output.size(1) != 1:
             raise ModelError(
-                f"A binary classifier must return one column (got {output.size(1)}). "
-                "Use mode='multiclass_classification'."
+                f"A binary classifier must return one column (got {output.size(1)}). Use "
+                "mode='multiclass_classification'; of several labels that do not exclude one another, explain one: "
+                "adapt(model, output=lambda out: out[:, :1])."
             )
         positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[return_type]()
         return torch.cat([1 - positive, positive], dim=1)
@@ -375,6 +398,13 @@ def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
     if return_type == "raw":
         return output.softmax(dim=1)
     return output.exp() if return_type == "log_probs" else output
+
+
+def remedy(error: Exception) -> str:
+    """Says what to do where a model does not take what it was called with."""
+    if not isinstance(error, TypeError | AttributeError):
+        return ""
+    return ". If it is called in another way, say how: adapt(model, call=lambda model, data: model(data))."
 
 
 def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:
@@ -413,7 +443,7 @@ def observe(
             answer = model(given.pop("x"), given.pop("edge_index"), **given)
         except Exception as error:
             raise ModelError(
-                f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
+                f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}{remedy(error)}"
             ) from error
         finally:
             for handle in handles:

@@ -101,8 +101,6 @@ def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request
     graph = input_graph(x, edge_index, given, model)
     if level == "graph":
         return GraphTask(predictor, without_batch(graph), request.index, request.target, kept=kept)
-    if level == "edge" or request.index is None:
-        _check_one(request, level)
     return _task_on_one(predictor, graph, request, kept, None)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from math import cos, pi, sin
+
+import numpy as np
 
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.motif_catalogue import Motif, MotifCatalogue
+from gflowexplainer.drawing.layout import layout, turned
 
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
-_STEPS = 150
 
 
 def motif_page(catalogue: MotifCatalogue, title: str, classes: Sequence[str] | None = None) -> str:
@@ -32,13 +33,19 @@ def motif_page(catalogue: MotifCatalogue, title: str, classes: Sequence[str] | N
         rules = "".join(f"<li>{escape(str(rule))}</li>" for rule in catalogue.rules)
         body.append(f"<h2>Rules</h2><ul>{rules}</ul>")
     style = (
-        "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}"
-        "h2 small{font-weight:normal;color:#666}.cards{display:flex;flex-wrap:wrap;gap:1rem}"
-        ".card{border:1px solid #ccc;border-radius:6px;padding:.8rem;width:13rem}.card dl{margin:0;font-size:13px;"
-        "display:grid;grid-template-columns:auto auto}.card dd{margin:0;text-align:right}.card h3{margin:0}"
+        ":root{color-scheme:light dark;--quiet:#666;--line:#555;--rule:#ccc}"
+        "@media screen and (prefers-color-scheme:dark){:root{--quiet:#a3b0bd;--line:#a3b0bd;--rule:#36414d}}"
+        "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;background:Canvas;"
+        "color:CanvasText}svg{print-color-adjust:exact;-webkit-print-color-adjust:exact}line{stroke:var(--line)}"
+        "h2 small{font-weight:normal;color:var(--quiet)}"
+        ".cards{display:flex;flex-wrap:wrap;gap:1rem}"
+        ".card{border:1px solid var(--rule);break-inside:avoid;border-radius:6px;padding:.8rem;width:13rem}"
+        ".card dl{margin:0;font-size:13px;display:grid;grid-template-columns:auto auto}"
+        ".card dd{margin:0;text-align:right}.card h3{margin:0}"
     )
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
         f"<style>{style}</style></head><body><h1>{escape(title)}</h1>{''.join(body)}</body></html>\n"
     )
 
@@ -57,7 +64,7 @@ def _card(motif: Motif, kinds: Sequence[str]) -> str:
 
 def motif_svg(form: CanonicalForm, kinds: Sequence[str], size: int = 180) -> str:
     """Draws a motif as SVG; the colour of a node is the place of its label in ``kinds``."""
-    places = _layout(form, size)
+    places = _places(form, size)
     lines = "".join(
         f'<line x1="{places[i][0]:.1f}" y1="{places[i][1]:.1f}" x2="{places[j][0]:.1f}" y2="{places[j][1]:.1f}" '
         'stroke="#555" stroke-width="2"/>'
@@ -75,24 +82,8 @@ def motif_svg(form: CanonicalForm, kinds: Sequence[str], size: int = 180) -> str
     )
 
 
-def _layout(form: CanonicalForm, size: int) -> list[tuple[float, float]]:
-    """Places nodes by springs from a circle on, always in the same way."""
-    count = len(form)
-    at = [complex(cos(2 * pi * i / count), sin(2 * pi * i / count)) for i in range(count)]
-    joined = {(i, j) for i, j, _ in form.edges}
-    for step in range(_STEPS):
-        moves = [0j] * count
-        for i in range(count):
-            for j in range(i + 1, count):
-                gap = at[i] - at[j] or 1e-3 + 1e-3j
-                length = abs(gap)
-                force = 1 / length**2 - (length**2 if (i, j) in joined else 0)
-                moves[i] += gap / length * force
-                moves[j] -= gap / length * force
-        heat = 0.2 * (1 - step / _STEPS)
-        at = [p + m / max(abs(m), 1e-9) * min(abs(m) * 0.1, heat) for p, m in zip(at, moves, strict=True)]
-    left, right = min(p.real for p in at), max(p.real for p in at)
-    low, high = min(p.imag for p in at), max(p.imag for p in at)
-    scale = (size - 40) / max(right - left, high - low, 1e-9) if count > 1 else 0.0
-    middle = complex((left + right) / 2, (low + high) / 2)
-    return [(size / 2 + scale * (p - middle).real, size / 2 + scale * (p - middle).imag) for p in at]
+def _places(form: CanonicalForm, size: int) -> np.ndarray:
+    """Places nodes true to their distances, shape ``[n, 2]``, always in the same way."""
+    place = turned(layout(len(form), [(i, j) for i, j, _ in form.edges]))
+    scale = (size - 40) / max(float(np.ptp(place, axis=0).max()), 1e-9) if len(form) > 1 else 0.0
+    return size / 2 + scale * (place - (place.max(axis=0) + place.min(axis=0)) / 2)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.choice import node_limit
 from gflowexplainer.drawing.data import case_data
 from gflowexplainer.drawing.embedding import SCRIPTS, asset, embedded_json, policy
-from gflowexplainer.drawing.scene import Scene, node_limit
+from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report.comparison import comparison
 from gflowexplainer.report.content import Report
@@ -18,8 +19,8 @@ from gflowexplainer.report.training_curves import read_curves
 from gflowexplainer.storage.files import write_bytes
 from gflowexplainer.version import __version__
 
-MOST_CERTIFIED = 20
-"""Cases whose certificates are computed for a report, where they can still be."""
+MOST_ASKED = 20
+"""Cases whose certificates, and what would change them, are computed for a report, where they can still be."""
 _CURVE = (300, 120)
 
 
@@ -51,8 +52,9 @@ def render(report: Report) -> str:
     assets = files("gflowexplainer.report") / "assets"
     style = asset("drawing.css") + (assets / "page.css").read_text(encoding="utf-8")
     script = "\n".join([*map(asset, SCRIPTS), (assets / "page.js").read_text(encoding="utf-8")])
-    for case in report.cases[:MOST_CERTIFIED]:
+    for case in report.cases[:MOST_ASKED]:
         _ = case.explanation.certificate  # computed when asked for
+        case.explanation.ask()
     limit = node_limit(len(report.cases))
     scenes = [Scene.of(case, limit) for case in report.cases]
     cases = [case_data(case, scene) for case, scene in zip(report.cases, scenes, strict=True)]
@@ -82,8 +84,10 @@ def _row(case: Case, scene: Scene) -> dict[str, Any]:
     if held is None and len(best.prediction_only) > 1:
         held = best.class_only
     column = held if held is not None else 0
+    parts = explanation.known_parts
     return {
         "name": case.name,
+        "holds": None if parts is None else parts.holds,
         "label": "" if held is None else class_name(case, held),
         "numbers": [
             None if whole is None else whole[column],

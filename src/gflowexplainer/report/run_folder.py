@@ -135,7 +135,8 @@ class Run:
         file = f"{file_name(case.name)}.safetensors"
         slim = self._without_shared(case.explanation)
         sections = {"others": dict(case.others), "case": {} if case.truth is None else {"truth": case.truth}}
-        plain = {name: getattr(case, name) for name in ("name", "labels", "smiles", "words", "classes", "note")}
+        names = ("name", "labels", "smiles", "words", "classes", "types", "feature_names", "note")
+        plain = {name: getattr(case, name) for name in names}
         write_checkpoint(
             self.folder / CASES / file, sections, {"kind": KIND, "case": plain, "identity": self._identity()}
         )

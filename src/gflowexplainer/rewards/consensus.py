@@ -12,6 +12,9 @@ and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that 
 beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
 in the instance itself and is believed (:mod:`~gflowexplainer.rewards.learning`), more of it counts more:
 :math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here knows how large a subgraph may become.
+
+Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the
+size: otherwise ends that speak against the link would be outweighed by ever more nodes around them.
 """
 
 from __future__ import annotations
@@ -89,6 +92,8 @@ class Consensus:
         chosen: By what evidence, and how well it predicts the model.
         trials: Everything that was tried.
         spread: How much log-rewards differ in the instance in the middle of those that were fitted; 0 if not known.
+        beside: What the model's loss without each node counts in masks, where the distribution counts 1.
+        strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
     """
 
     basis: Tensor
@@ -96,11 +101,18 @@ class Consensus:
     chosen: EvidenceTrial
     trials: tuple[EvidenceTrial, ...] = ()
     spread: float = 0.0
+    beside: float = 0.0
+    strongest_loss: float = 0.0
 
     @property
     def uses_own(self) -> bool:
         """Whether what the model loses without each node of the instance itself is part of the evidence."""
         return self.chosen.evidence != EvidenceType.shared
+
+    @property
+    def needs_own(self) -> bool:
+        """Whether the model has to be asked what it loses without each node of an instance."""
+        return self.uses_own or self.beside > 0
 
     def weights_of(self, target: Target) -> Tensor:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
@@ -116,8 +128,8 @@ class Consensus:
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
-        spread = torch.tensor([self.spread], dtype=torch.double)
-        return {"basis": self.basis, "weight": self.weight, "trials": rows, "spread": spread}
+        scalars = torch.tensor([self.spread, self.beside, self.strongest_loss], dtype=torch.double)
+        return {"basis": self.basis, "weight": self.weight, "trials": rows, "scalars": scalars}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Consensus:
@@ -127,7 +139,7 @@ class Consensus:
             basis, weight = tensors["basis"], tensors["weight"]
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
-            return cls(basis, weight, chosen, tuple(trials), float(tensors["spread"]))
+            return cls(basis, weight, chosen, tuple(trials), *tensors["scalars"].tolist())
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
@@ -213,7 +225,8 @@ class ConsensusReward(Reward):
         predictor: The explained model.
         instances: The instances.
         consensus: What was learned.
-        raw: Raw evidence of every node, shape ``[n, R]``; where the instance's own is part of it, the last column.
+        raw: Raw evidence of every node, shape ``[n, R]``.
+        own: What the model loses without each node, shape ``[n, 1]``, where the consensus needs it.
         direction: Of a value, what is explained: ``"any"`` contribution, those that raise it or that lower it.
         **settings: See :class:`Reward`.
     """
@@ -225,10 +238,13 @@ class ConsensusReward(Reward):
         *,
         consensus: Consensus,
         raw: Tensor,
+        own: Tensor | None = None,
         direction: Direction = Direction.any,
         **settings: Any,
     ) -> None:
         super().__init__(predictor, instances, **{**settings, "removal": consensus.chosen.removal})
+        if consensus.needs_own and own is None:
+            raise ConfigError("This consensus needs what the model loses without each node. Pass it as 'own'.")
         if self.target.label is not None and direction != Direction.any:
             raise ConfigError(
                 f"direction='{direction}' tells contributions to a value apart, but the model predicts classes. "
@@ -243,8 +259,11 @@ class ConsensusReward(Reward):
             )
         self.consensus, self.direction = consensus, direction
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
-        self.own = raw[:, -1].double() if consensus.uses_own else None
+        self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
+        self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
+        if instances.other_end is not None:
+            self._counted[instances.roots] = False
 
     def node_values(self) -> Tensor:
         """Returns what speaks for each node, itself and its edges on average, in units of log-reward, ``[n, 2]``."""
@@ -266,16 +285,19 @@ class ConsensusReward(Reward):
     def own_share(self) -> Tensor | None:
         """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.
 
-        The explained node itself has a share of 1. ``None`` where the instance's own evidence is not believed.
+        Where even without the strongest little is lost, compared with other instances, there are others in its place:
+        single losses say little, and all shares are small. The explained node itself has a share of 1. ``None`` where
+        the instance's own evidence is not believed.
         """
         if self.own is None:
             return None
         instances = self.instances
-        value = self._directed(self.own).clamp(min=0)
-        roots = instances.roots
+        value, roots = self._directed(self.own).clamp(min=0), instances.roots
         value[roots] = 0
-        top = segment_max(value, instances.owner, len(instances), empty=0.0)[instances.owner]
-        share = torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
+        top = segment_max(value, instances.owner, len(instances), empty=0.0)
+        usual = self.consensus.strongest_loss
+        scale = torch.maximum(top, torch.full_like(top, usual))[instances.owner]
+        share = torch.where(scale > 0, value / scale.clamp(min=1e-300), 0.0)
         share[roots] = 1.0
         return share
 
@@ -294,7 +316,7 @@ class ConsensusReward(Reward):
         usual = usual / torch.bincount(owner, minlength=number).clamp(min=1)
         row = instances.neighbor_row
         pair = self.node_value[row] + self.node_value[instances.neighbor] + self.entry_value
-        pair = self._directed(pair) / (2 if self.own is None else 2 ** (1 - _OWN_GROWTH))
+        pair = self._directed(pair) / 2 ** (1 - self._growth)
         best = segment_max(pair.double(), instances.owner[row], number)
         gap = ((best - usual) / _STRONGEST).to(self.spread)
         self.spread = torch.where(torch.isfinite(gap), torch.maximum(self.spread, gap), self.spread)
@@ -322,36 +344,37 @@ class ConsensusReward(Reward):
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
         if subgraphs.members.device.type == "cpu":
             return self._score_on_cpu(subgraphs)
-        filled = subgraphs.filled
-        evidence = torch.where(filled, self.node_value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
+        members = subgraphs.members.clamp(min=0)
+        filled = subgraphs.filled & self._counted[members]
+        evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
         inner = inner_edges(self.instances, subgraphs)
         # An edge has the same value seen from either end.
         evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
         size = filled.sum(dim=1).clamp(min=1).double()
-        per_node = self._directed(evidence) / size
-        if self.own is not None:
-            per_node = per_node * size**_OWN_GROWTH
+        per_node = self._directed(evidence) / size ** (1 - self._growth)
         return per_node - self._tie[subgraphs.instance] * size.log()
 
     def _score_on_cpu(self, subgraphs: Subgraphs) -> Tensor:
         """Does the same by NumPy, which begins sooner."""
-        members, node_value = subgraphs.members.numpy(), self.node_value.numpy()
-        filled = members >= 0
-        size = filled.sum(axis=1)
-        evidence = np.where(filled, node_value.take(np.maximum(members, 0)), 0).sum(axis=1)
-        used = int(size.max(initial=0))
+        members = subgraphs.members.numpy()
+        filled, member = members >= 0, np.maximum(members, 0)
+        counted = filled & self._counted.numpy().take(member)
+        evidence = np.where(counted, self.node_value.numpy().take(member), 0).sum(axis=1)
+        used = int(filled.sum(axis=1).max(initial=0))
         one, other = np.triu_indices(used, 1)
         # Slots are filled from the front, so the later one tells whether there are two.
         row, pair = filled.take(other, axis=1).nonzero()
         wanted = members[row, one.take(pair)] * self.instances.num_nodes + members[row, other.take(pair)]
         entry, found = found_in(self.instances.neighbor_key.numpy(), wanted)
         value = self.entry_value.numpy().take(entry[found])
-        evidence = evidence + np.bincount(row[found], weights=value, minlength=size.size)
-        count = torch.from_numpy(np.maximum(size, 1).astype(np.float64))
-        per_node = self._directed(torch.from_numpy(evidence)) / count
-        if self.own is not None:
-            per_node = per_node * count**_OWN_GROWTH
-        return per_node - self._tie[subgraphs.instance] * count.log()
+        evidence = evidence + np.bincount(row[found], weights=value, minlength=evidence.size)
+        size = torch.from_numpy(np.maximum(counted.sum(axis=1), 1).astype(np.float64))
+        per_node = self._directed(torch.from_numpy(evidence)) / size ** (1 - self._growth)
+        return per_node - self._tie[subgraphs.instance] * size.log()
+
+    @property
+    def _growth(self) -> float:
+        return _OWN_GROWTH if self.consensus.uses_own else 0.0
 
     def _directed(self, value: Tensor) -> Tensor:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""

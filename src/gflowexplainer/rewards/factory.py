@@ -14,6 +14,7 @@ from gflowexplainer.rewards.calibration import calibrate, candidates_of, find_co
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import raw_evidence
+from gflowexplainer.rewards.occlusion import losses
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
 from gflowexplainer.settings import Settings
 
@@ -30,20 +31,26 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
         consensus: What preserves predictions in general, where it was learned before; otherwise it is learned from
             these instances. Only the consensus reward uses it.
     """
-    raw = None
+    raw = own = None
     if settings.reward == RewardType.consensus:
-        own = None
         if consensus is None:
             own = candidates_of(settings, inputs).own_evidence(inputs)
             consensus = find_consensus(settings, inputs, own)
+        if own is None and consensus.needs_own:
+            own = losses(inputs.predictor, inputs.instances, inputs.target)
         raw = raw_evidence(inputs, consensus.chosen.evidence, own)
-    reward = build_reward(settings, inputs, raw=raw, consensus=consensus)
+    reward = build_reward(settings, inputs, raw=raw, own=own, consensus=consensus)
     calibrate(reward, settings)
     return reward
 
 
 def build_reward(
-    settings: Settings, inputs: TaskInputs, *, raw: Tensor | None = None, consensus: Consensus | None = None
+    settings: Settings,
+    inputs: TaskInputs,
+    *,
+    raw: Tensor | None = None,
+    own: Tensor | None = None,
+    consensus: Consensus | None = None,
 ) -> Reward:
     """Makes the reward that ``settings`` describe; nothing is learned or calibrated.
 
@@ -51,6 +58,7 @@ def build_reward(
         settings: All settings.
         inputs: The instances, with what the model says of them.
         raw: The :func:`~gflowexplainer.rewards.evidence.raw_evidence` of their nodes, for the consensus reward.
+        own: What the model loses without each of them, where the consensus needs it.
         consensus: What preserves predictions in general, for the consensus reward.
     """
     predictor, instances = inputs.predictor, inputs.instances
@@ -68,7 +76,7 @@ def build_reward(
                 "evidence."
             )
         return ConsensusReward(
-            predictor, instances, consensus=consensus, raw=raw, direction=settings.direction, **shared
+            predictor, instances, consensus=consensus, raw=raw, own=own, direction=settings.direction, **shared
         )
     if settings.reward == RewardType.prediction:
         return PredictionReward(predictor, instances, **shared)

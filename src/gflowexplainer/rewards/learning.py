@@ -6,12 +6,15 @@ of their own. Each is fitted to half of the instances and scored on the other ha
 within instances that it explains.
 
 An instance's own evidence (what the model loses without each single node) nearly always predicts the model better than
-evidence that is shared by all instances, also where it is accidental: it was measured there. So more is asked of it.
-Near the whole graph it has to explain nearly all that can be reproduced, which is how far two independent halves of the
-contexts agree. Then the model adds up what single nodes do, and their losses are the explanation. Where it does not,
-nodes act together in ways that no single loss shows, and what is common to many instances is believed instead. So it is
-where shared evidence says nearly the same: it is the simpler explanation. Where shared evidence says nothing, the
-instance's own is all there is.
+evidence that is shared by all instances, also where it is accidental: it was measured there. So more is asked of it:
+near the whole graph it has to explain nearly all that can be reproduced, which is how far two independent halves of the
+contexts agree. Then the model adds up what single nodes do.
+
+Where single losses add up to a value, they are its explanation, unless shared evidence says nearly the same and is
+simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
+rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
+distribution of a class follows shared evidence, unless it says nothing, and masks count single losses beside it, by how
+nearly they explain all that can be reproduced.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from gflowexplainer.choices import EvidenceType
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_shared, raw_evidence
@@ -38,6 +42,12 @@ BELIEVED = 0.87
 """Share of what can be reproduced that own evidence must explain to be believed."""
 ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
+DOUBTED, TRUSTED = 0.8, 0.9
+"""Shares of what can be reproduced from which on own evidence counts a little, and fully, in masks of classes."""
+BESIDE = {"node": 1.0, "graph": 2.0}
+"""What fully trusted own evidence counts in masks, where the distribution counts 1; graphs have several places."""
+ALONE = 4.0
+"""What it counts where the distribution follows it too, and only orders what it does not tell apart."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 SMALLER, APART = 0.05, 0.1
@@ -133,17 +143,24 @@ def learn_consensus(
                     pooling = candidates.pooling if by_class else math.inf
                     explained = held_out(description, found.value, instance, label, classes, ridge, pooling, fold)
                     trials.append(EvidenceTrial(kind, keep, removal, by_class, explained, found.reproducible))
-    best = choose(trials)
+    best = choose(trials, values=label is None)
+    beside = weight_beside(trials, best, inputs.instances.level)
     basis, description, ridge = described[best.evidence]
     pooling = candidates.pooling if best.by_class else math.inf
     weight = fit_weights(
         description, measured[best.keep_probability, best.removal], instance, label, classes, ridge, pooling
     )
-    return Consensus(basis, weight, best, tuple(trials))
+    strongest = 0.0 if own is None else float(_strongest_losses(inputs, own).median())
+    return Consensus(basis, weight, best, tuple(trials), beside=beside, strongest_loss=strongest)
 
 
-def choose(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
-    """Picks the trial that explains most, among those whose evidence is believed."""
+def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
+    """Picks the trial that explains most, among those whose evidence is believed.
+
+    Args:
+        trials: Everything that was tried.
+        values: Whether the model predicts values, to which nodes may add up, and not classes.
+    """
     nearest = max(trial.keep_probability for trial in trials)
     own = [t for t in trials if t.evidence != EvidenceType.shared and t.keep_probability == nearest]
     shared = [t for t in trials if t.evidence == EvidenceType.shared]
@@ -154,9 +171,36 @@ def choose(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
         return best
     beside = max((t for t in shared if t.keep_probability == nearest), key=_explained)
     adds_up = best.explained >= BELIEVED * best.reproducible > 0
-    adds_up = adds_up and SILENT <= beside.explained < ENOUGH * best.explained
+    adds_up = values and adds_up and SILENT <= beside.explained < ENOUGH * best.explained
     most = max(shared, key=_explained)
     return best if adds_up or most.explained < min(SILENT, best.explained) else _plainest(shared)
+
+
+def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: str) -> float:
+    """Says what an instance's own evidence counts in masks, where the distribution counts 1.
+
+    Explanations of a node are one connected place, which shared evidence that says nearly the same has found already.
+    """
+    if chosen.evidence != EvidenceType.shared:
+        return ALONE
+    nearest = max(trial.keep_probability for trial in trials)
+    near = [t for t in trials if t.keep_probability == nearest]
+    own = max((t for t in near if t.evidence == EvidenceType.own), key=_explained, default=None)
+    if own is None or own.reproducible <= 0:
+        return 0.0
+    beside = max(t.explained for t in near if t.evidence == EvidenceType.shared)
+    if level != "graph" and beside >= ENOUGH * own.explained:
+        return 0.0
+    trust = (own.explained / own.reproducible - DOUBTED) / (TRUSTED - DOUBTED)
+    return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
+
+
+def _strongest_losses(inputs: TaskInputs, own: Tensor) -> Tensor:
+    """Returns what the model loses without the node that it needs most, beside the explained one, shape ``[I]``."""
+    instances, value = inputs.instances, own[:, 0].double()
+    value = value.abs() if inputs.target.label is None else value.clamp(min=0)
+    value[instances.roots] = 0
+    return segment_max(value, instances.owner, len(instances), empty=0.0)
 
 
 def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:

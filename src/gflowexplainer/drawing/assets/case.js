@@ -6,24 +6,38 @@ function renderCase(scene, interactive) {
   const stage = makeStage(scene, interactive);
   const what = scene.kind === "sentence" ? "words" : scene.kind === "molecule" ? "atoms" : "nodes";
   const left = make("div", null, stage.root);
-  const right = make("div");
+  const right = make("div", {class: "right"});
   const root = make("div", {class: "case"},
     make("div", {class: "wide"},
       make("h2", null, scene.name),
       scene.note ? make("p", {class: "user"}, scene.note) : null,
+      scene.parts ? holds(scene.parts) : null,
       ...scene.warnings.map((text) => make("p", {class: "warning user"}, text))),
     left, right);
   const classes = make("div");
   const rows = [];
+  const main = scene.parts || scene.subgraphs[0];
   let chosen = null;
-  const choose = (number) => {
-    chosen = number;
-    rows.forEach((row, i) => {
-      row.classList.toggle("chosen", i === number);
-      row.querySelector("button")?.setAttribute("aria-pressed", String(i === number));
+  // Rows that can be chosen: parts, what would change the prediction, ranked subgraphs.
+  const choose = (row, what = main, name = "with only this") => {
+    chosen = row;
+    rows.forEach((each) => {
+      each.classList.toggle("chosen", each === row);
+      each.querySelector("button")?.setAttribute("aria-pressed", String(each === row));
     });
-    classes.replaceChildren(verdict(scene, number || 0), classTable(scene, scene.subgraphs[number || 0]));
+    classes.replaceChildren(verdict(scene, what, name), classTable(scene, what));
   };
+  const choosable = (row, what, name) => {
+    rows.push(row);
+    if (!interactive) return row;
+    row.addEventListener("click", () => {
+      if (chosen === row) return reset();
+      choose(row, what.only ? what : main, what.only ? name : "with only this");
+      stage.highlight(what.slots);
+    });
+    return row;
+  };
+  const press = (text) => (interactive ? make("button", {type: "button", "aria-pressed": "false"}, text) : text);
   const reset = () => { choose(null); stage.highlight(null); };
 
   if (interactive) {
@@ -40,23 +54,20 @@ function renderCase(scene, interactive) {
   const body = make("tbody");
   const listed = interactive ? scene.subgraphs : scene.subgraphs.slice(0, 4);
   listed.forEach((subgraph, number) => {
-    const label = interactive ? make("button", {type: "button", "aria-pressed": "false"}, subgraph.text) : subgraph.text;
     const row = make("tr", {"data-subgraph": number},
-      make("td", {class: "user"}, label),
+      make("td", {class: "user"}, press(subgraph.text)),
       make("td", {class: "number"}, bar(subgraph.p)),
       make("td", {class: "number"}, digits(subgraph.r)));
-    if (interactive) {
-      row.addEventListener("click", () => {
-        if (chosen === number) return reset();
-        choose(number);
-        stage.highlight(subgraph.slots);
-      });
-    }
-    rows.push(row);
-    body.append(row);
+    body.append(choosable(row, subgraph, `with only number ${number + 1}`));
   });
   const more = scene.more_subgraphs + scene.subgraphs.length - listed.length;
-  right.append(classes, make("h3", null, "Ranked subgraphs"), make("div", {class: "scroll ranked"}, make("table", null,
+  const parts = severalParts(scene);
+  right.append(classes);
+  if (parts.length) right.append(partTable(scene, parts, press, choosable, what));
+  const below = make("div", {class: "below"}, scene.change ? changeTable(scene, press, choosable, what) : null,
+    scene.features_of ? featureBars(scene.features_of) : null);
+  if (below.children.length) root.append(below);
+  right.append(make("h3", null, "Ranked subgraphs"), make("div", {class: "scroll ranked"}, make("table", null,
     make("thead", null, make("tr", null, make("th", {scope: "col"}, what),
       make("th", {scope: "col", class: "number"}, "probability"), make("th", {scope: "col", class: "number"}, "reward"))),
     body)));
@@ -73,10 +84,61 @@ function bar(value) {
   return make("span", {class: "bar"}, length, digits(value));
 }
 
+// Says whether the explanation holds, with the numbers.
+function holds(parts) {
+  return make("p", {class: parts.holds ? "holds" : "warning"}, make("strong", null, parts.holds ? "Holds. " : "Does not hold. "), parts.verdict + ".");
+}
+
+// Lists parts, each with what the model says with only it and without it.
+function partTable(scene, parts, press, choosable, what) {
+  const cell = (values) => make("td", {class: "number user"}, prediction(scene, values));
+  const body = parts.map((part, number) => choosable(make("tr", {"data-part": number},
+    make("td", {class: "user"}, make("span", {class: "named"}, make("span", {class: `chip part-${(number % 4) + 1}`}, String(number + 1)), press(part.text))),
+    cell(part.only), cell(part.without)), part, `with only part ${number + 1}`));
+  return make("div", null, make("h3", null, `${parts.length} parts`), make("div", {class: "scroll plain"}, make("table", null,
+    make("thead", null, make("tr", null, make("th", {scope: "col"}, what),
+      make("th", {scope: "col", class: "number"}, "with only it"), make("th", {scope: "col", class: "number"}, "without it"))),
+    make("tbody", null, ...body))));
+}
+
+// Says what would have to go for the prediction to change.
+function changeTable(scene, press, choosable, what) {
+  const {change} = scene;
+  const root = make("div", null, make("h3", null, "What would change it"));
+  if (!change.found) {
+    root.append(make("p", {class: "quiet"}, "Nothing was found whose removal changes the prediction."));
+    return root;
+  }
+  const noun = change.by === "edges" ? "edges" : what;
+  root.append(make("div", {class: "scroll plain"}, make("table", null, make("thead", null, make("tr", null,
+      make("th", {scope: "col"}, change.count === 1 ? `without this ${noun.slice(0, -1)}` : `without these ${change.count} ${noun}`),
+      make("th", {scope: "col", class: "number"}, "the model says"))),
+    make("tbody", null, choosable(make("tr", {"data-change": ""}, make("td", {class: "user"}, press(change.text)),
+      make("td", {class: "number user"}, prediction(scene, change.prediction))), change, "")))));
+  root.append(make("p", {class: "quiet"}, `${change.proof[0].toUpperCase()}${change.proof.slice(1)}` +
+    (change.others ? `; ${change.others} other${change.others === 1 ? "" : "s"} of this size would do as well.` : ".")));
+  return root;
+}
+
+// Draws what features inside the first subgraph contribute, as bars to both sides of a line.
+function featureBars({bars, said}) {
+  const most = Math.max(...bars.map(([, value]) => Math.abs(value)), 1e-9);
+  const root = make("div", null, make("h3", null, "Features that count"));
+  if (!bars.length) root.append(make("p", {class: "quiet"}, "No feature of the first subgraph changes the prediction."));
+  const rows = bars.map(([name, value]) => {
+    const length = make("i", {class: value < 0 ? "against" : null});
+    length.style.width = `${(50 * Math.abs(value)) / most}%`;
+    return make("tr", null, make("th", {scope: "row", class: "user"}, short(name, 28)), make("td", {class: "axis-bar"}, length),
+      make("td", {class: "number"}, (value > 0 ? "+" : "") + digits(value)));
+  });
+  if (rows.length) root.append(make("table", {class: "bars"}, make("tbody", null, ...rows)));
+  root.append(make("p", {class: "quiet"}, `Of the first subgraph; ${said}.`));
+  return root;
+}
+
 // Says in one sentence what a subgraph does to the prediction.
-function verdict(scene, number) {
-  const subgraph = scene.subgraphs[number];
-  const said = sentence(scene, subgraph, number ? `with only number ${number + 1}` : "with only this");
+function verdict(scene, subgraph, name) {
+  const said = sentence(scene, subgraph, name);
   if (scene.whole && subgraph.only) said.prepend(make("span", {class: "said"}, "model says ", make("strong", {class: "user"}, prediction(scene, scene.whole))));
   return said;
 }
@@ -122,8 +184,11 @@ function legend(scene) {
   const spot = {cx: 12, cy: 12};
   return make("div", {class: "legend"},
     make("span", null, "probability 0 ", scale, "1"),
+    scene.link ? make("span", null, make("svg", {viewBox: "0 0 44 24", "aria-hidden": "true"},
+      make("line", {x1: 9, y1: 12, x2: 35, y2: 12, class: "asked"}), make("circle", {cx: 9, cy: 12, r: 7, class: "node ring", v: 0}),
+      make("circle", {cx: 35, cy: 12, r: 7, class: "node ring", v: 0})), "explained link") : null,
     scene.ring === null ? null : make("span", null, sample(make("circle", {...spot, r: 9, class: "node ring", v: 0})), "explained"),
-    ...(scene.types || []).map((name, kind) => make("span", {class: "user"}, sample(shape(kind, spot, 8, "node", 0)), name)),
+    ...(scene.types || []).map((name, kind) => make("span", {class: "user"}, sample(outline(shape(kind, spot, 8, "node", 0), scene.colours[kind])), name)),
     scene.truth ? make("span", null, scene.kind === "sentence" ? "dashed underline: ground truth" :
       sample(make("circle", {...spot, r: 7, class: "node", v: 0}), make("circle", {...spot, r: 11, class: "truth"})),
       scene.kind === "sentence" ? "" : "ground truth", scene.found ? ` (${scene.found[0]} of ${scene.found[1]} edges found)` : "") : null);

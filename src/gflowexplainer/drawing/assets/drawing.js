@@ -29,6 +29,7 @@ function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
   const shown = scene.ids.map((_, slot) => scene.level[slot] <= level || core.has(slot));
   const radius = (slot) => (molecule ? 13 : core.has(slot) ? RADIUS[0] : RADIUS[Math.max(scene.level[slot], 1)]);
   const root = make("svg", {role: "group"});
+  const bands = root.appendChild(make("g"));
   const layers = ["under", "lines", "dots", "over"].map(() => root.appendChild(make("g")));
   const add = (layer, element) => layers[layer].append(element);
   const at = (k) => {
@@ -59,12 +60,47 @@ function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
     }
     add(molecule ? 3 : 1, make("line", {...at(k), class: "touch", "data-edge": k}));
   }
+  if (scene.link) {
+    const [a, b] = scene.link;
+    add(1, make("line", {x1: scene.x[a], y1: scene.y[a], x2: scene.x[b], y2: scene.y[b], class: "asked"}));
+  }
+  if (scene.relations) {
+    for (const k of visible) {
+      const {x1, y1, x2, y2} = at(k);
+      if (inside(k) && scene.relations[k]) add(2, make("text", {x: (x1 + x2) / 2, y: (y1 + y2) / 2, class: "relation"}, short(scene.relations[k], 24)));
+    }
+  }
   const order = scene.ids.map((_, slot) => slot).filter((slot) => shown[slot]).sort((a, b) => core.has(a) - core.has(b));
   const room = makeRoom(scene, shown, radius, inside);
   for (const slot of order) drawNode(scene, slot, nodeValues[slot], radius(slot), core.has(slot), chosen, molecule, room, add);
+  if (!focus) drawParts(scene, radius, room, bands, add);
   if (!molecule && !chosen) drawCounts(scene, level, core, room, add);
   return {root, box: boxAround(scene, order, radius, room.rooms)};
 }
+
+// Lays a band of its own colour under each of several parts, and puts its number beside it.
+function drawParts(scene, radius, room, bands, add) {
+  const parts = severalParts(scene);
+  parts.forEach(({slots}, number) => {
+    const inside = new Set(slots);
+    const name = `part-${(number % 4) + 1}`;
+    const wide = 2 * (slots.length ? radius(slots[0]) : 0) + 14;
+    scene.ends.forEach(([a, b]) => {
+      if (!inside.has(a) || !inside.has(b)) return;
+      bands.append(make("line", {x1: scene.x[a], y1: scene.y[a], x2: scene.x[b], y2: scene.y[b], class: `band ${name}`, "stroke-width": wide}));
+    });
+    slots.forEach((slot) => bands.append(make("circle", {cx: scene.x[slot], cy: scene.y[slot], r: wide / 2, class: `band ${name}`})));
+  });
+  parts.forEach(({slots}, number) => {
+    if (!slots.length) return;
+    const top = slots.reduce((best, slot) => (scene.y[slot] < scene.y[best] ? slot : best));
+    const [cx, cy] = room.place(top, 22, 22);
+    add(3, make("g", {class: "tag", "aria-hidden": "true"}, make("circle", {cx, cy, r: 9, class: `badge part-${(number % 4) + 1}`}),
+      make("text", {x: cx, y: cy, class: "number"}, String(number + 1))));
+  });
+}
+
+const severalParts = (scene) => (scene.parts && scene.parts.list.length > 1 ? scene.parts.list : []);
 
 // Finds room beside nodes for what is written there: below, above, right or left, where the least lies under it.
 function makeRoom(scene, shown, radius, inside) {
@@ -91,7 +127,7 @@ function makeRoom(scene, shown, radius, inside) {
 
 function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add) {
   const place = {cx: scene.x[slot], cy: scene.y[slot]};
-  const ring = slot === scene.ring ? " ring" : "";
+  const ring = explained(scene, slot) ? " ring" : "";
   const text = scene.labels ? scene.labels[slot] : String(scene.ids[slot]);
   const faint = large ? "" : chosen ? " faded" : " faint";
   const group = make("g", {"data-node": slot, class: large ? "core" : null, tabindex: large ? "0" : null,
@@ -109,7 +145,10 @@ function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add
     add(3, letters);
     return;
   }
-  group.append(shape(scene.kinds ? scene.kinds[slot] : 0, place, radius + (ring ? 1.5 : 0), "node" + ring + faint, value));
+  const kind = scene.kinds ? scene.kinds[slot] : 0;
+  const drawn = shape(kind, place, radius + (ring ? 1.5 : 0), "node" + ring + faint, value);
+  if (scene.kinds && !ring) outline(drawn, scene.colours[kind]);
+  group.append(drawn);
   const count = [...text].length;
   if (large && count > 4) {
     const shown = short(text, 22);
@@ -122,6 +161,14 @@ function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add
     group.append(tone);
   }
   add(2, group);
+}
+
+const explained = (scene, slot) => slot === scene.ring || Boolean(scene.link && scene.link.includes(slot));
+
+function outline(drawn, colour) {
+  drawn.style.setProperty("--outline", colour);
+  drawn.classList.add("typed");
+  return drawn;
 }
 
 // Types are shapes: a circle, a square, a diamond, a triangle, a hexagon.
@@ -181,13 +228,15 @@ function bond({x1, y1, x2, y2}, order) {
 function drawSentence(scene, nodeValues, focus) {
   const marked = new Set((scene.truth || []).flatMap((k) => scene.ends[k]));
   const root = make("p", {class: "sentence"});
+  const partOf = new Map(focus ? [] : severalParts(scene).flatMap(({slots}, number) => slots.map((slot) => [slot, number])));
   scene.ids.forEach((id, slot) => {
     const value = nodeValues[slot];
     const core = focus ? focus.has(slot) : scene.level[slot] === 0;
-    const kind = "word" + (value > 0 ? "" : " none") + shade(value) + (slot === scene.ring ? " ring" : "") +
-      (core ? " core" : focus ? " faded" : "");
+    const kind = "word" + (value > 0 ? "" : " none") + shade(value) + (explained(scene, slot) ? " ring" : "") +
+      (core ? " core" : focus ? " faded" : "") + (partOf.has(slot) ? ` part-${(partOf.get(slot) % 4) + 1}` : "");
     if (slot) root.append(" ");
     root.append(make("span", {class: kind + (marked.has(slot) ? " marked" : ""), v: value, "data-node": slot}, scene.labels[slot]));
+    if (partOf.has(slot)) root.append(make("sup", {class: "quiet"}, String(partOf.get(slot) + 1)));
   });
   return root;
 }

@@ -119,5 +119,6 @@ function aboutNode(scene, slot) {
 
 function aboutEdge(scene, k) {
   const [a, b] = scene.ends[k];
-  return [make("div", {class: "user strong"}, `${scene.names[a]} – ${scene.names[b]}`), make("div", null, `probability ${digits(scene.q[k])}`)];
+  return [make("div", {class: "user strong"}, `${scene.names[a]} – ${scene.names[b]}`), make("div", null, `probability ${digits(scene.q[k])}`),
+    scene.relations && scene.relations[k] ? make("div", {class: "user"}, scene.relations[k]) : ""];
 }

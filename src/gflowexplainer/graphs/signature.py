@@ -1,0 +1,66 @@
+"""What a model's ``forward`` takes, by name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+_NOT_INPUT = ("x", "edge_index", "adj_t", "y", "batch", "batch_size", "ptr", "num_nodes")
+
+
+def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
+    """Returns the parameters of a model's ``forward``, also of one that was scripted or stands behind an adapter."""
+    if isinstance(model, torch.jit.ScriptModule):
+        arguments = model.forward.schema.arguments[1:] if hasattr(model.forward, "schema") else []
+        kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+        return {
+            a.name: inspect.Parameter(a.name, kind, default=a.default_value if a.has_default_value() else empty)
+            for a in arguments
+        }
+    inner = getattr(model, "model", None)
+    if hasattr(type(model), "takes") and model.takes is None and model.call is None and isinstance(inner, nn.Module):
+        return forward_parameters(inner)
+    return dict(inspect.signature(model.forward).parameters)
+
+
+def takes_everything(model: nn.Module) -> bool:
+    """Whether a model is called by a function of the user's, which reads from the graph what it needs."""
+    return hasattr(type(model), "takes") and getattr(model, "call", None) is not None
+
+
+def argument_names(model: nn.Module, graph: Data) -> list[str]:
+    """Names what a model takes of a graph after features and edges."""
+    if takes_everything(model):
+        return [name for name, value in graph.items() if _of_nodes_or_edges(name, value, graph)]
+    named = getattr(model, "takes", None) if hasattr(type(model), "takes") else None
+    if named is not None:
+        return list(named)
+    parameters = list(forward_parameters(model).values())[2:]
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+def missing_arguments(model: nn.Module, given: Any) -> list[str]:
+    """Names what a model must be given after features and edges, and is not."""
+    if hasattr(type(model), "takes") and (takes_everything(model) or model.takes is not None):
+        return []
+    ours = ("batch", "edge_label_index")
+    return [
+        p.name
+        for p in list(forward_parameters(model).values())[2:]
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        and p.default is p.empty
+        and p.name not in ours
+        and p.name not in given
+    ]
+
+
+def _of_nodes_or_edges(name: str, value: Any, graph: Data) -> bool:
+    if not isinstance(value, Tensor) or value.dim() == 0 or value.layout != torch.strided:
+        return False
+    if name in _NOT_INPUT or name.endswith("_mask"):
+        return False
+    return value.size(0) in (graph.num_nodes, graph.num_edges)

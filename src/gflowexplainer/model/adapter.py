@@ -1,0 +1,183 @@
+"""A model that is called in another way than ``model(x, edge_index, ...)``, made one that is called like this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import to_torch_coo_tensor, to_torch_csc_tensor, to_torch_csr_tensor
+
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.graphs.inputs import CARRIED
+
+WEIGHTS = CARRIED
+NODE_IDS = "n_id"
+"""Argument that carries the ids of the nodes, for models that look them up."""
+_SPARSE: dict[Any, Callable[..., Tensor]] = {
+    torch.sparse_csr: to_torch_csr_tensor,
+    torch.sparse_csc: to_torch_csc_tensor,
+    torch.sparse_coo: to_torch_coo_tensor,
+}
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """How a model takes its input, where that is not as float features ``[N, F]`` and edges ``[2, E]``.
+
+    Attributes:
+        adjacency: It takes an adjacency matrix, transposed: a layout of torch, or the class ``SparseTensor``.
+        dtype: It takes whole numbers as features, of this type.
+        flat: Its features have no second dimension.
+        names: It takes these arguments by name, and nothing else.
+    """
+
+    adjacency: Any = None
+    dtype: torch.dtype | None = None
+    flat: bool = False
+    names: tuple[str, ...] = ()
+
+    def features(self, x: Tensor) -> Tensor:
+        """Returns the features as the model takes them."""
+        if self.dtype is not None:
+            if not bool(torch.isfinite(x).all()):
+                raise ValueError("whole numbers cannot be NaN")
+            x = x.round().to(self.dtype)
+        return x.squeeze(-1) if self.flat else x
+
+    def edges(self, edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> Any:
+        """Returns the edges as the model takes them."""
+        if self.adjacency is None:
+            return edge_index
+        target, source = edge_index.flip(0)
+        if self.adjacency in _SPARSE:
+            return _SPARSE[self.adjacency](torch.stack([target, source]), weight, size=(num_nodes, num_nodes))
+        return self.adjacency(row=target, col=source, value=weight, sparse_sizes=(num_nodes, num_nodes))
+
+
+class ModelAdapter(nn.Module):
+    """A model behind another way to call it; see :func:`adapt`.
+
+    Args:
+        model: The model.
+        call: Calls it on a ``Data``.
+        output: Picks what is explained of its output.
+        form: How it takes its input, where ``call`` does not say it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        call: Callable[[Any, Data], Any] | None = None,
+        output: Callable[[Any], Tensor] | None = None,
+        form: InputForm | None = None,
+    ) -> None:
+        super().__init__()
+        self.model, self.call, self.output, self.form = model, call, output, InputForm() if form is None else form
+
+    @property
+    def takes(self) -> tuple[str, ...] | None:
+        """Names of the arguments beside features and edges; ``None`` if it takes whatever the graph has."""
+        if self.call is not None:
+            return None
+        return tuple(name for name in self.form.names if name not in ("edge_index", "x")) if self.form.names else None
+
+    def forward(self, x: Tensor, edge_index: Tensor, **arguments: Any) -> Any:
+        """Calls the model on features ``[N, F]`` and edges ``[2, E]``, the way it wants to be called."""
+        form, weight = self.form, arguments.pop(WEIGHTS, None)
+        edges = edge_index
+        if isinstance(x, Tensor):
+            edges, x = form.edges(edge_index, weight, x.size(0)), form.features(x)
+        if self.call is not None:
+            where = "edge_index" if isinstance(edges, Tensor) and edges.layout == torch.strided else "adj_t"
+            given: dict[str, Any] = {"x": x, where: edges, **arguments}
+            found = self.call(self.model, Data(**given))
+        elif form.names:
+            known = {"x": x, "edge_index": edges, **arguments}
+            found = self.model(**{name: known[name] for name in form.names if name in known})
+        else:
+            found = self.model(x, edges, **arguments)
+        return found if self.output is None else self.output(found)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Returns what tells two ways to call a model apart, for its fingerprint."""
+        return {"call": _facts(self.call), "output": _facts(self.output), "form": repr(self.form)}
+
+    def set_extra_state(self, state: Any) -> None:
+        """Functions are not restored."""
+
+
+def adapt(
+    model: nn.Module,
+    *,
+    call: Callable[[Any, Data], Any] | None = None,
+    output: Callable[[Any], Tensor] | None = None,
+) -> nn.Module:
+    """Makes a model explainable that is called in another way than ``model(x, edge_index, ...)``.
+
+    .. code-block:: python
+
+        adapt(model, call=lambda model, data: model(data))                          # forward(data)
+        adapt(model, call=lambda model, data: model(data.z, data.pos, data.batch))  # no features
+        adapt(model, call=lambda model, data: model(data.n_id, data.edge_index))    # an embedding of every node
+        adapt(model, output=lambda out: out[0])                                     # one of several outputs
+        adapt(model, output=lambda out: out[:, 2:3])                                # one of several labels
+
+    Args:
+        model: The model.
+        call: Is given the model and a ``Data`` with everything that the graph has for nodes and edges, of a part of the
+            graph or of several parts side by side (``data.batch`` tells graphs apart, ``data.n_id`` are the ids of
+            nodes in the whole graph), and returns what the model says of it.
+        output: Is given what the model returns, and returns the scores to explain, one row a node, graph or link.
+
+    Returns:
+        A module that ``Explainer``, ``fit`` and ``explain`` take in place of the model.
+    """
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"'model' must be a torch.nn.Module (got {type(model).__name__}).")
+    for name, function in (("call", call), ("output", output)):
+        if function is not None and not callable(function):
+            raise ConfigError(f"'{name}' must be a function (got {type(function).__name__}).")
+    if call is None and output is None:
+        raise ConfigError("There is nothing to adapt. Pass 'call', 'output', or both.")
+    return ModelAdapter(model, call, output)
+
+
+def is_adjacency(value: Any) -> bool:
+    """Whether something is a sparse adjacency matrix: of torch, or a ``SparseTensor``."""
+    if isinstance(value, Tensor):
+        return value.layout != torch.strided and value.dim() == 2 and value.size(0) == value.size(1)
+    return type(value).__name__ == "SparseTensor" and hasattr(value, "coo")
+
+
+def bare_model(model: nn.Module) -> nn.Module:
+    """Takes off what only spreads a model over devices or compiles it: it is asked on one device, about parts."""
+    while True:
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            model = model.module
+        elif isinstance(compiled := getattr(model, "_orig_mod", None), nn.Module):
+            model = compiled
+        else:
+            return model
+
+
+def _facts(function: Any) -> Any:
+    """Returns what a function does, in plain values that are the same in every version of Python."""
+    if function is None:
+        return None
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return repr(type(function))
+    known = [cell.cell_contents for cell in function.__closure__ or ()]
+    known += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [_names(code), [repr(value) for value in known if isinstance(value, int | float | str | tuple)]]
+
+
+def _names(code: CodeType) -> list[str]:
+    plain = [repr(value) for value in code.co_consts if not isinstance(value, CodeType)]
+    inner = [name for value in code.co_consts if isinstance(value, CodeType) for name in _names(value)]
+    return [*code.co_names, *plain, *inner]
