@@ -144,6 +144,10 @@ class FlowSampler:
         """Returns what the policy makes of the instances, or of ``instance`` ``[R]`` among them."""
         return self.network.policy.encode(self.instances, self.network_inputs.features, instance)
 
+    def encode_visited(self, rollouts: Rollouts) -> Any:
+        """Returns what the policy makes of the nodes that rollouts held or could have gained."""
+        return self.network.policy.encode_visited(self.instances, self.network_inputs.features, rollouts.states)
+
     def log_rewards(self, rollouts: Rollouts) -> Tensor:
         """Returns the log-reward of every state that rollouts visited, shape ``[U]``; 0 where one cannot end."""
         states = rollouts.states
@@ -156,11 +160,11 @@ class FlowSampler:
 
         Args:
             rollouts: The rollouts.
-            encoding: What the policy made of their instances, with gradients, if it is known already.
+            encoding: What the policy made of their nodes, with gradients, if it is known already.
             log_reward: Their :meth:`log_rewards`, if they are known already.
         """
         policy, settings, states = self.network.policy, self.settings, rollouts.states
-        encoding = self.encode() if encoding is None else encoding
+        encoding = self.encode_visited(rollouts) if encoding is None else encoding
         action, stop = policy.log_flows(encoding, states)
         inflow = None
         if settings.objective.needs_inflow:

@@ -63,6 +63,10 @@ class Policy(nn.Module, ABC):
             only: Instances ``[B]`` whose states will be asked about; a policy may leave the others out.
         """
 
+    def encode_visited(self, instances: Instances, features: Tensor, states: States) -> Any:
+        """Computes what :meth:`encode` does for the nodes that states hold or may gain; others may be left out."""
+        return self.encode(instances, features, states.instance)
+
     @abstractmethod
     def log_flows(self, encoding: Any, states: States) -> tuple[Tensor, Tensor]:
         """Returns the log-flow of adding each frontier node ``[F]`` and of stopping ``[B]``."""
@@ -170,11 +174,24 @@ class AdditivePolicy(Policy):
 
     def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> AdditiveEncoding:
         """See :class:`Policy`."""
-        row = node = None
+        node = None
         if only is not None and only.numel() < len(instances):
             asked = torch.zeros(len(instances), dtype=torch.bool, device=only.device)
             asked[only] = True
             node = torch.nonzero(asked[instances.owner]).flatten()
+        return self._encode(instances, features, node)
+
+    def encode_visited(self, instances: Instances, features: Tensor, states: States) -> AdditiveEncoding:
+        """See :class:`Policy`."""
+        visited = torch.zeros(instances.num_nodes, dtype=torch.bool, device=features.device)
+        visited[states.frontier] = True
+        visited[states.members[states.subgraphs.filled]] = True
+        return self._encode(instances, features, torch.nonzero(visited).flatten())
+
+    def _encode(self, instances: Instances, features: Tensor, node: Tensor | None) -> AdditiveEncoding:
+        """Encodes the nodes ``node`` ``[N]``, ascending flat positions; all if ``None``."""
+        row = None
+        if node is not None:
             row = torch.full_like(instances.owner, -1)
             row[node] = torch.arange(node.numel(), device=node.device)
         rows = self.per_node(self.standardize(features if node is None else features[node]))

@@ -354,16 +354,12 @@ class ConsensusReward(Reward):
         per_node = self._directed(evidence) / size ** (1 - self._growth)
         return per_node - self._tie[subgraphs.instance] * size.log()
 
-    @property
-    def _growth(self) -> float:
-        return _OWN_GROWTH if self.consensus.uses_own else 0.0
-
     def _score_on_cpu(self, subgraphs: Subgraphs) -> Tensor:
         """Does the same by NumPy, which begins sooner."""
-        members, node_value = subgraphs.members.numpy(), self.node_value.numpy()
-        filled, place = members >= 0, np.maximum(members, 0)
-        counted = filled & self._counted.numpy().take(place)
-        evidence = np.where(counted, node_value.take(place), 0).sum(axis=1)
+        members = subgraphs.members.numpy()
+        filled, member = members >= 0, np.maximum(members, 0)
+        counted = filled & self._counted.numpy().take(member)
+        evidence = np.where(counted, self.node_value.numpy().take(member), 0).sum(axis=1)
         used = int(filled.sum(axis=1).max(initial=0))
         one, other = np.triu_indices(used, 1)
         # Slots are filled from the front, so the later one tells whether there are two.
@@ -371,10 +367,14 @@ class ConsensusReward(Reward):
         wanted = members[row, one.take(pair)] * self.instances.num_nodes + members[row, other.take(pair)]
         entry, found = found_in(self.instances.neighbor_key.numpy(), wanted)
         value = self.entry_value.numpy().take(entry[found])
-        evidence = evidence + np.bincount(row[found], weights=value, minlength=members.shape[0])
-        count = torch.from_numpy(np.maximum(counted.sum(axis=1), 1).astype(np.float64))
-        per_node = self._directed(torch.from_numpy(evidence)) / count ** (1 - self._growth)
-        return per_node - self._tie[subgraphs.instance] * count.log()
+        evidence = evidence + np.bincount(row[found], weights=value, minlength=evidence.size)
+        size = torch.from_numpy(np.maximum(counted.sum(axis=1), 1).astype(np.float64))
+        per_node = self._directed(torch.from_numpy(evidence)) / size ** (1 - self._growth)
+        return per_node - self._tie[subgraphs.instance] * size.log()
+
+    @property
+    def _growth(self) -> float:
+        return _OWN_GROWTH if self.consensus.uses_own else 0.0
 
     def _directed(self, value: Tensor) -> Tensor:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
