@@ -18,7 +18,7 @@ demo: $(VENV)/.installed  ## Explain Tree-Cycles end to end and print the scores
 	$(BIN)/python -m gflowexplainer demo
 
 test: $(VENV)/.installed  ## Run the tests with a coverage report
-	$(BIN)/python -m pytest --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --cov --cov-report=term
 
 lint: $(VENV)/.installed  ## Check style and types
 	$(BIN)/ruff check .

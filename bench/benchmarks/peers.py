@@ -1,9 +1,10 @@
 """Speed beside PyG's GNNExplainer and PGExplainer on published GNNs: explaining, training, and many instances at once.
 
-Ours is the public class: ``GFlowExplainer.explain`` for all instances in one call, and PyG's ``Explainer`` with it for
-one instance a call, from the user's tensors to masks and ranked subgraphs. PyG's two run as PyG documents them, one
-instance a call on the whole graph. Beside them stand the same two algorithms as this project computes them, for all
-instances together. Seconds are those of the clock.
+Ours is the public class, from the user's tensors to masks: ``GFlowExplainer.explain`` for all instances in one call,
+the same with ranked subgraphs and the predictions with and without each of them, ``explain`` for one instance a call,
+and PyG's ``Explainer`` with it for one instance a call. PyG's two run as PyG documents them, one instance a call on the
+whole graph. Beside them stand the same two algorithms as this project computes them, for all instances together.
+Seconds are those of the clock.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.protocol.problems import Loaded, problem
-from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer import ExplanationList, GFlowExplainer
 from gflowexplainer.errors import DatasetError
 from gflowexplainer.report.tables import NOT_THERE, Table, join, number
 from gflowexplainer.storage.files import write_text
@@ -39,6 +40,7 @@ from gflowexplainer.storage.files import write_text
 DATASETS = ("ba-shapes", "tree-cycles")
 SAMPLES, SEED = 64, 0
 OURS, SINGLE, GNN, PG = "ours", "ours, one a call", "PyG GNNExplainer", "PyG PGExplainer"
+LOOKED, ONE = "ours, predictions looked at", "ours, one a call of explain"
 OURS_GPU = "ours, preset gpu"
 GNN_HERE, PG_HERE = "GNNExplainer, batched here", "PGExplainer, batched here"
 FILES = {"cpu": "results.json", "cuda": "results-cuda.json"}
@@ -87,11 +89,31 @@ def fit_ours(loaded: Loaded, **settings: Any) -> GFlowExplainer:
     return explainer.fit(**subject.request, progress=False)
 
 
-def explain_ours(explainer: GFlowExplainer, loaded: Loaded, nodes: Tensor | None = None) -> list[SubgraphExplanation]:
+def explain_ours(explainer: GFlowExplainer, loaded: Loaded, nodes: Tensor | None = None) -> ExplanationList:
     """Explains instances in one call of the public class, as a user would."""
     graph = loaded.benchmark.graphs[0].to(next(loaded.model.parameters()).device)
     index = loaded.index if nodes is None else nodes
     return explainer.explain(loaded.model, graph, index, model_config=CONFIG, progress=False)
+
+
+def look_at(found: ExplanationList) -> None:
+    """Writes the masks of explanations out, as one sparse block each."""
+    assert found.node_mask.size(0) == found.edge_mask.size(0) == len(found)
+
+
+def look_at_predictions(found: ExplanationList) -> None:
+    """Ranks the subgraphs of explanations and evaluates the model with only, and without, each of them."""
+    look_at(found)
+    for explanation in found:
+        for subgraph in explanation.subgraphs:
+            assert subgraph.prediction_only is not None
+            assert subgraph.prediction_without is not None
+
+
+def explain_one_by_one(explainer: GFlowExplainer, loaded: Loaded, nodes: Sequence[int]) -> None:
+    """Explains instances one call each, by the class itself."""
+    for node in nodes:
+        look_at(explain_ours(explainer, loaded, torch.tensor([node])))
 
 
 def explain_singly(explainer: GFlowExplainer, loaded: Loaded, nodes: Sequence[int]) -> None:
@@ -213,7 +235,9 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
     ours, few = learned[OURS], lengths.pg_instances
     explaining = interleaved(
         {
-            OURS: done(lambda: explain_ours(ours, loaded)),
+            OURS: done(lambda: look_at(explain_ours(ours, loaded))),
+            LOOKED: done(lambda: look_at_predictions(explain_ours(ours, loaded))),
+            ONE: done(lambda: explain_one_by_one(ours, loaded, peers.nodes[:few])),
             SINGLE: done(lambda: explain_singly(ours, loaded, peers.nodes[:few])),
             GNN: done(peers.explain_by_gnn),
             PG: done(lambda: peers.explain_by_pg(few)),
@@ -222,10 +246,10 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
         },
         lengths.rounds,
     )
-    counts = {GNN: lengths.gnn_instances, PG: few, SINGLE: few}
+    counts = {GNN: lengths.gnn_instances, PG: few, SINGLE: few, ONE: few}
     explaining = {name: _each(values, counts.get(name, len(loaded.index))) for name, values in explaining.items()}
     many = copied(loaded, lengths.copies)
-    thrown = interleaved({OURS: done(lambda: explain_ours(ours, many))}, lengths.rounds)
+    thrown = interleaved({OURS: done(lambda: look_at(explain_ours(ours, many)))}, lengths.rounds)
     asked = subject()
     truth = GroundTruth.of(loaded.benchmark, asked)
     assert truth is not None
@@ -248,6 +272,8 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
             "explaining, PGExplainer": ratio(explaining, PG, OURS),
             "one a call, GNNExplainer": ratio(explaining, GNN, SINGLE),
             "one a call, PGExplainer": ratio(explaining, PG, SINGLE),
+            "one a call of explain, GNNExplainer": ratio(explaining, GNN, ONE),
+            "one a call of explain, PGExplainer": ratio(explaining, PG, ONE),
             "training, PGExplainer": ratio(training, PG, OURS),
         },
     }
@@ -269,7 +295,7 @@ def tables(stored: dict[str, Any]) -> list[Table]:
     where = f"{stored['device']}, {stored['threads']} threads, {lengths['rounds']} rounds"
     ours = ", ".join([f"{SAMPLES} samples", *(f"{name} {value}" for name, value in lengths["changes"].items())])
     learned = {
-        **dict.fromkeys((OURS, OURS_GPU, SINGLE), ours),
+        **dict.fromkeys((OURS, OURS_GPU, SINGLE, LOOKED, ONE), ours),
         **dict.fromkeys((GNN, GNN_HERE), f"{lengths['gnn_epochs']} updates"),
         **dict.fromkeys((PG, PG_HERE), f"{lengths['pg_epochs']} epochs"),
     }

@@ -10,15 +10,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from faults.counting import Count
+from gflowbench.datasets.reference import reference_folder
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.sources import save_graphs
 from gflowexplainer.testing import NodeModel, random_graph
 
 _MOMENTS = random.Random(1)
+_IN_ONE = 5
+"""Kills of one run, at most, before it is let finish."""
 
 
 def _start(words: list[str]) -> subprocess.Popen[bytes]:
@@ -41,20 +45,33 @@ def _killed(words: list[str], seconds: float) -> bool:
         return True
 
 
-def _kill_and_finish(count: Count, kills: int, words: list[str], right: object) -> None:
-    """Kills a command at random moments of its length, then lets it finish and looks at the result."""
+def _kill_and_finish(count: Count, kills: int, words: list[str], out: Path, wrong: Callable[[Path], str]) -> None:
+    """Kills a command at random moments of its length, lets it finish, looks at the result; until there were enough.
+
+    Args:
+        count: Where it is counted.
+        kills: How many to kill.
+        words: The command, without the name of its folder.
+        out: Folder of the run that nobody kills; those of the others are named after it.
+        wrong: Says what in a folder is not what is in ``out``; an empty text if all is.
+    """
     began = time.monotonic()
-    first = _start([*words[:-1], words[-1] + "-unharmed"])
-    if first.wait() != 0:
+    if _start([*words, str(out)]).wait() != 0:
         count.add("unclear", "the command does not end even if nobody kills it")
         return
-    takes, deaths = time.monotonic() - began, 0
-    for _ in range(kills):
-        deaths += _killed(words, (0.3 + 0.7 * _MOMENTS.random()) * takes)
-    said = "" if _start(words).wait() == 0 else "going on failed"
-    said = said or ("" if callable(right) and right() else "another result")
-    for _ in range(deaths):
-        count.add("survived" if not said else "wrong", said)
+    takes, done, number = time.monotonic() - began, 0, 0
+    while done < kills:
+        folder, deaths = out.with_name(f"{out.name}-{number}"), 0
+        number += 1
+        while deaths < _IN_ONE and done + deaths < kills:
+            if not _killed([*words, str(folder)], (0.25 + 0.75 * _MOMENTS.random()) * takes):
+                break
+            deaths += 1
+        said = "" if _start([*words, str(folder)]).wait() == 0 else "going on failed"
+        said = said or wrong(folder)
+        for _ in range(deaths):
+            count.add("survived" if not said else "wrong", said)
+        done += deaths
 
 
 def bulk(kills: int) -> Count:
@@ -74,28 +91,30 @@ def bulk(kills: int) -> Count:
         words = ["bulk", "--explainer", str(here / "fitted"), "--model", "gflowexplainer.testing:NodeModel"]
         words += ["--data", str(here / "graph.safetensors"), "--all", "--part-size", "2", "--workers", "2", "--quiet"]
 
-        def right() -> bool:
-            found, truth = read_rows(here / "run"), read_rows(here / "run-unharmed")
-            return found.sort_by("instance").equals(truth.sort_by("instance")) and found.num_rows == 60
+        def wrong(folder: Path) -> str:
+            found, truth = read_rows(folder), read_rows(here / "run")
+            if found.num_rows != 60:
+                return f"{found.num_rows} rows instead of 60"
+            return "" if found.sort_by("instance").equals(truth.sort_by("instance")) else "other rows"
 
-        _kill_and_finish(count, kills, [*words, "--out", str(here / "run")], right)
+        _kill_and_finish(count, kills, [*words, "--out"], here / "run", wrong)
     return count
 
 
 def evaluate(kills: int) -> Count:
-    """Kills ``evaluate``."""
-    count = Count("kill -9: evaluate")
+    """Kills ``evaluate``, of the published GNN or, where its files are missing, of one that it trains first."""
+    count, gnn = Count("kill -9: evaluate"), "trained" if reference_folder() is None else "published"
     with tempfile.TemporaryDirectory() as home:
         here = Path(home)
-        words = ["evaluate", "--dataset", "tree-cycles", "--explainers", "random", "--gnn", "trained", "--every", "100"]
-        words += ["--seeds", "2", "--quiet", "--out"]
+        words = ["evaluate", "--dataset", "tree-cycles", "--explainers", "random", "--gnn", gnn, "--every", "30"]
+        words += ["--contexts", "5", "--seeds", "4", "--quiet", "--out"]
 
-        def right() -> bool:
-            found, truth = ([*(here / name).glob("summary.json")] for name in ("run", "run-unharmed"))
-            scores = [_scores(json.loads(path.read_text())) for path in (*found, *truth)]
-            return len(scores) == 2 and scores[0] == scores[1] != []
+        def wrong(folder: Path) -> str:
+            found, truth = (_scores(json.loads((run / "summary.json").read_text())) for run in (folder, here / "run"))
+            other = [f"{a} instead of {b}" for a, b in zip(found, truth, strict=False) if a != b]
+            return "" if found == truth != [] else f"another result: {' '.join(other)[:300]}"
 
-        _kill_and_finish(count, kills, [*words, str(here / "run")], right)
+        _kill_and_finish(count, kills, words, here / "run", wrong)
     return count
 
 

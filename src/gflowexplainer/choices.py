@@ -39,6 +39,13 @@ class RewardType(Choice):
     regularized = "regularized"
 
 
+class Inference(Choice):
+    """How subgraphs are found: sampled by a trained flow network, or by a beam search under the same reward."""
+
+    flow = "flow"
+    search = "search"
+
+
 class Removal(Choice):
     """What "without the other nodes" means: they go, or they stay without their edges."""
 

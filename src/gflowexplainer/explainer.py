@@ -14,7 +14,7 @@ from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 from tqdm.auto import tqdm
 
-from gflowexplainer.choices import Measure, Weighting
+from gflowexplainer.choices import Inference, Measure, Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
@@ -46,13 +46,13 @@ from gflowexplainer.training.folder import writing
 from gflowexplainer.training.trainer import Callback, Trainer, learning
 
 KIND = "explainer"
-TYPES = ("node_type", "edge_type", "remove_link")
-"""Arguments about types and links; files of earlier versions do not have them."""
+LATER = ("node_type", "edge_type", "remove_link", "inference")
+"""Arguments that files of earlier versions do not have."""
 OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_budget")
 """Arguments that are no settings, and stored with them."""
 ALONE: dict[str, Any] = {
     "objective": "log_partition_variance",
-    "epochs": 50,
+    "epochs": 20,
     "max_updates": 0,
     "rollouts": 32,
     "descents": 4,
@@ -80,7 +80,8 @@ class GFlowExplainer(ExplainerAlgorithm):
                                                                          task_level="node", return_type="raw"))
         explanation = explainer(data.x, data.edge_index, index=42)
 
-    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds). After
+    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds), and nodes
+    learn what preserves their class from reference nodes, once for a model and a graph. After
     :meth:`fit`, the one trained flow network explains any instance of the same model, also unseen ones, at once.
 
     The same seed gives the same answer on every run, and an instance is explained the same alone and among others.
@@ -90,6 +91,9 @@ class GFlowExplainer(ExplainerAlgorithm):
         num_samples: Subgraphs sampled for each explanation.
         weighting: ``"policy"``: probabilities are how often the flow network samples a subgraph. ``"reward"``: samples
             are weighed by their reward, so that they are right for this one instance even where the network is off.
+        inference: ``"flow"``: a flow network is trained and samples subgraphs. ``"search"``: a beam search, as wide as
+            ``num_samples``, under the same reward; nothing is trained. Its subgraphs are as good and come sooner where
+            explanations are few, but it tells nothing of what it passed by.
         num_hops: Message-passing steps of the models to explain; counted if not given.
         certificate_limit: Connected subgraphs up to which the exact distance is computed when it is asked for.
         memory_budget: Bytes that one batch of work may take, roughly; by default 1 GiB on a CPU, and a quarter of the
@@ -108,6 +112,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         preset: str = "default",
         num_samples: int = 64,
         weighting: str = "policy",
+        inference: str = "flow",
         num_hops: int | None = None,
         certificate_limit: int = 20_000,
         memory_budget: int | None = None,
@@ -129,6 +134,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.settings_alone = Settings.preset(preset, **{**alone, **settings})
         self.num_samples = num_samples
         self.weighting = Weighting.of("weighting", weighting).value
+        self.inference = Inference.of("inference", inference).value
         self.num_hops = num_hops
         self.certificate_limit = certificate_limit
         self.memory_budget = memory_budget
@@ -268,10 +274,12 @@ class GFlowExplainer(ExplainerAlgorithm):
             arguments=kwargs,
         )
         self.settings.check_task(task.predictor.level, shared=True)
+        self._refuse_search(task)
         identity = None if folder is None else task.identity(self.settings.to_dict())
         with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
             trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric, identity=identity)
-            trainer.run(folder, progress=progress, callback=callback)
+            if self.inference == Inference.flow:
+                trainer.run(folder, progress=progress, callback=callback)
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
             name = self._kept.fingerprint(task.model)
@@ -317,7 +325,8 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
         self.settings.check_task(task.predictor.level)
-        name, fitted = self._kept.fingerprint(task.model), self._fitted
+        self._refuse_search(task)
+        name, fitted = self._kept.fingerprint_of(task.predictor), self._fitted
         if fitted is not None:
             fitted.refuse_others(name, config)
         budget, at_once = self._budget(task.index.device), 1
@@ -339,7 +348,8 @@ class GFlowExplainer(ExplainerAlgorithm):
                     if fitted is None:
                         consensus = reference.consensus(inputs)
                         sampler = FlowSampler(self.settings_alone, inputs, consensus=consensus)
-                        Trainer(sampler).run(progress=False)
+                        if self.inference == Inference.flow:
+                            Trainer(sampler).run(progress=False)
                     else:
                         sampler = self._fitted_sampler(inputs, fitted)
                 found = explain_instances(
@@ -349,6 +359,7 @@ class GFlowExplainer(ExplainerAlgorithm):
                     certificate_limit=self.certificate_limit,
                     model_name=name,
                     config=config,
+                    inference=self.inference,
                 )
                 batches.append(found)
         return ExplanationList(batches)
@@ -373,7 +384,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             "kind": KIND,
             "preset": self._preset,
             "settings": self._changes,
-            **{name: getattr(self, name) for name in (*OPTIONS, *TYPES)},
+            **{name: getattr(self, name) for name in (*OPTIONS, *LATER)},
             "model": self._fitted.model,
             "config": self._fitted.config,
             "identity": self._fitted.identity,
@@ -392,7 +403,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{path}' holds no explainer (but {meta.get('kind') or 'a training'}).")
         try:
-            options = {name: meta[name] for name in OPTIONS} | {name: meta[name] for name in TYPES if name in meta}
+            options = {name: meta[name] for name in OPTIONS} | {name: meta[name] for name in LATER if name in meta}
             explainer = cls(preset=meta["preset"], **options, **meta["settings"])
             config = config_to_dict(ModelConfig(**meta["config"]))
             explainer._fitted = FittedState(
@@ -451,6 +462,12 @@ class GFlowExplainer(ExplainerAlgorithm):
             memory_budget=max(1, self._budget(_device_of(model)) // 4),
         )
 
+    def _refuse_search(self, task: AnyTask) -> None:
+        if self.inference == Inference.search and task.predictor.level == "edge":
+            raise ConfigError(
+                "inference='search' grows from one node, but an explanation of a link joins both its ends. Use 'flow'."
+            )
+
     def _budget(self, device: torch.device) -> int:
         """Returns the bytes that one batch of work may take on a device."""
         if self.memory_budget is not None:
@@ -459,7 +476,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
         try:
-            return FlowSampler(self.settings, inputs, fitted.sampler)
+            return fitted.sampler_of(self.settings, inputs)
         except (ConfigError, RuntimeError) as error:
             raise InstanceError(
                 f"The fitted flow network does not fit these graphs; their features must be those of the training: "

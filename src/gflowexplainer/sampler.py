@@ -82,6 +82,7 @@ class FlowSampler:
         inputs: The instances, with what the model says of them.
         state: What an earlier sampler learned, to see these instances by.
         consensus: What preserves predictions in general, where it was learned elsewhere and the network was not.
+        network: A network with the weights of ``state``, from another sampler on the same device, to use again.
 
     Attributes:
         reward: How well a subgraph of these instances preserves its prediction.
@@ -96,6 +97,7 @@ class FlowSampler:
         state: SamplerState | None = None,
         *,
         consensus: Consensus | None = None,
+        network: FlowNetwork | None = None,
     ) -> None:
         self.inputs = inputs
         self.settings = settings = _bounded(settings, inputs, state)
@@ -109,7 +111,10 @@ class FlowSampler:
         self.network_inputs = NetworkInputs.of(
             self.instances, inputs.embedding, settings, self.predictor.num_hops, self.reward.node_values()
         )
-        self.network = FlowNetwork(settings, self.network_inputs, None if state is None else state.network)
+        if network is not None and network.fits(self.network_inputs):
+            self.network = network.with_settings(settings)
+        else:
+            self.network = FlowNetwork(settings, self.network_inputs, None if state is None else state.network)
 
     @property
     def instances(self) -> Instances:
@@ -139,6 +144,10 @@ class FlowSampler:
         """Returns what the policy makes of the instances, or of ``instance`` ``[R]`` among them."""
         return self.network.policy.encode(self.instances, self.network_inputs.features, instance)
 
+    def encode_visited(self, rollouts: Rollouts) -> Any:
+        """Returns what the policy makes of the nodes that rollouts held or could have gained."""
+        return self.network.policy.encode_visited(self.instances, self.network_inputs.features, rollouts.states)
+
     def log_rewards(self, rollouts: Rollouts) -> Tensor:
         """Returns the log-reward of every state that rollouts visited, shape ``[U]``; 0 where one cannot end."""
         states = rollouts.states
@@ -151,11 +160,11 @@ class FlowSampler:
 
         Args:
             rollouts: The rollouts.
-            encoding: What the policy made of their instances, with gradients, if it is known already.
+            encoding: What the policy made of their nodes, with gradients, if it is known already.
             log_reward: Their :meth:`log_rewards`, if they are known already.
         """
         policy, settings, states = self.network.policy, self.settings, rollouts.states
-        encoding = self.encode() if encoding is None else encoding
+        encoding = self.encode_visited(rollouts) if encoding is None else encoding
         action, stop = policy.log_flows(encoding, states)
         inflow = None
         if settings.objective.needs_inflow:

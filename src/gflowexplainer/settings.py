@@ -115,7 +115,7 @@ class Settings:
     batch_size: int = 64
     rollouts: int = 8
     descents: int = 4
-    reference_nodes: int = 64
+    reference_nodes: int = 16
     epsilon: float = 0.05
     temperature: float = 1.0
     replays: int = 0

@@ -9,7 +9,7 @@ import torch
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import CheckpointError, ClusterError, ConfigError, InstanceError, ModelError
-from gflowexplainer.testing import NodeModel, random_graph
+from gflowexplainer.testing import NodeModel, TypedNodeModel, random_graph, typed_graph
 from gflowexplainer.training.interrupts import handlers_return
 
 ray = pytest.importorskip("ray")
@@ -219,6 +219,13 @@ def test_wrong_uses_are_refused_before_anything_is_started(fitted, tmp_path):
     with pytest.raises(CheckpointError, match="no checkpoint"):
         explain_in_bulk(tmp_path, source, [1], out=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_typed_graphs_are_refused_with_what_to_do(tmp_path):
+    model, graph = TypedNodeModel(), typed_graph()
+    GFlowExplainer(**FEW).fit(model, graph, [3], node_type="paper", folder=tmp_path / "fitted", progress=False)
+    with pytest.raises(ConfigError, match="does not take heterogeneous graphs"):
+        explain_in_bulk(tmp_path / "fitted", Source(model, graph), out=tmp_path / "out")
 
 
 def test_parts_cover_all_instances_and_their_names_follow_from_the_question():

@@ -28,6 +28,12 @@ def test_nodes_and_links_of_a_typed_file(tmp_path):
     assert found[0]["explained"] == ["paper", 3]
     stored = TypedExplanation.load(tmp_path / "found" / "explanation_0.safetensors")
     assert [list(node) for node in stored.subgraphs[0].nodes] == found[0]["subgraphs"][0]["nodes"]
+    page = (tmp_path / "found" / "report.html").read_text()
+    assert '"types":["author","paper","venue"]' in page
+    again = said("--model", "gflowexplainer.testing:TypedNodeModel", "--data", path, "--node-type", "paper",
+                 "--index", "4", "--out", tmp_path / "found")  # fmt: skip
+    assert again.exit_code == 2
+    assert "'index' differs" in " ".join(again.output.split())
     author = int(graph["author", "writes", "paper"].edge_index[0, 0])
     done = said("--model", "gflowexplainer.testing:TypedLinkModel", "--data", path, "--edge-type", "author,likes,venue",
                 "--edge-label-index", f"{author}:1")  # fmt: skip
@@ -81,3 +87,12 @@ def test_a_file_with_other_names_is_refused(tmp_path):
     np.savez(tmp_path / "graph.npz", x=np.zeros((2, 3)))
     with pytest.raises(DatasetError, match="NAME__TYPE"):
         load_typed_graph(tmp_path / "graph.npz")
+
+
+@pytest.mark.parametrize("command", ["explain", "fit"])
+def test_other_commands_name_the_one_for_typed_graphs(tmp_path, command):
+    path = save_typed_graph(tmp_path / "graph.safetensors", typed_graph())
+    words = ["--model", "gflowexplainer.testing:TypedNodeModel", "--data", str(path), "--index", "3"]
+    done = CliRunner().invoke(app, [command, *words, "--out", str(tmp_path / "run")])
+    assert done.exit_code == 2
+    assert "Use explain-typed" in " ".join(done.output.split())

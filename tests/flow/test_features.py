@@ -27,3 +27,11 @@ def test_features_are_x_degree_distance_and_embedding():
 def test_a_graph_has_no_distances():
     instances = Instances.of_graphs([star(3)])
     assert node_features(instances, None, 2)[:, 4:].abs().sum() == 0
+
+
+def test_wide_features_are_left_to_the_embeddings(monkeypatch):
+    monkeypatch.setattr("gflowexplainer.flow.features.WIDE", 2)
+    instances = Instances.of_graphs([star(3)])
+    embedding = torch.ones(instances.num_nodes, 5)
+    assert node_features(instances, embedding, 2).size(1) == 1 + 3 + 5
+    assert node_features(instances, None, 2).size(1) == 3 + 1 + 3

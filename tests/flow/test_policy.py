@@ -4,6 +4,7 @@ import torch
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.policy import AdditivePolicy
+from gflowexplainer.flow.sampling import grow_uniformly, roll_out
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import TOO_SMALL
 from gflowexplainer.testing import house, random_graph, star
@@ -140,3 +141,18 @@ def test_sums_over_members_keep_their_scale_whatever_the_size_bound():
     torch.testing.assert_close(known[1].member, known[0].member / 2)
     torch.testing.assert_close(known[1].candidate, known[0].candidate)
     torch.testing.assert_close(known[1].root, known[0].root)
+
+
+def test_nodes_that_no_state_can_reach_need_no_encoding():
+    torch.manual_seed(2)
+    instances = Instances.of_graphs([random_graph(14, 0.15, 3), house()])
+    policy = AdditivePolicy(3, 4, hidden=8, identities=instances.num_nodes).double()
+    several = torch.zeros(6, dtype=torch.long)
+    states = roll_out(instances, several, instances.ptr[several], 4, grow_uniformly, cuts=False).states
+    features, gradients = instances.x.double(), []
+    for encoding in (policy.encode(instances, features), policy.encode_visited(instances, features, states)):
+        action, stop = policy.log_flows(encoding, states)
+        gradients.append(torch.autograd.grad(action.sum() + stop[states.complete].sum(), policy.per_node.parameters()))
+    assert encoding.candidate.size(0) < instances.num_nodes
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)

@@ -262,15 +262,18 @@ def test_nothing_is_looked_for_twice():
     assert len(calls) == before  # the consensus asks the model nothing
 
 
-def test_a_model_that_only_knows_its_own_graph_is_taken_as_it_comes():
+def test_a_model_that_only_knows_its_own_graph_is_asked_about_parts_of_it():
     class Own(Net):
         def forward(self, x, edge_index):
             if x.size(0) > 12:
                 raise ValueError("of twelve nodes at most")
             return super().forward(x, edge_index)
 
-    found = seen(Own(), graph=random_graph(12))
-    assert (found.hops, found.together) == (None, "union")
+    assert seen(Own(), graph=random_graph(12)) is None
+    # Two parts side by side are too large for it, so it is taken to look at everything: one at a time, which works.
+    found = GFlowExplainer(**QUICK).explain(Own(), random_graph(12), [0], progress=False)[0]
+    assert "could not be found out" in found.warnings[0]
+    assert "of twelve nodes at most" in found.warnings[0]
 
 
 def test_arguments_of_nodes_and_edges_are_the_users():
@@ -286,3 +289,13 @@ def test_arguments_of_nodes_and_edges_are_the_users():
     arguments = {"kind": torch.arange(12) % 4, "edge_weight": torch.rand(data.edge_index.size(1))}
     found = find_locality(Typed(), "node", InputGraph(data.x, data.edge_index, arguments), takes_batch=False)
     assert (found.hops, found.local) == (1, True)
+
+
+def test_a_model_that_is_random_in_evaluation_mode_is_named():
+    class Noisy(NodeModel):
+        def forward(self, x, edge_index):
+            output = super().forward(x, edge_index)
+            return output + 0.1 * torch.rand_like(output)
+
+    found = GFlowExplainer(**QUICK).explain(Noisy(), random_graph(12), [0], progress=False)[0]
+    assert any("is random in evaluation mode" in said for said in found.warnings)

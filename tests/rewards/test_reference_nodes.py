@@ -144,3 +144,30 @@ def test_one_node_is_explained_by_what_holds_many():
     torch.testing.assert_close(alone.node_mask, among.node_mask, atol=1e-5, rtol=0)
     itself = without.explain(model, graph, [3], model_config=config, progress=False)[0]
     assert float((alone.node_mask - itself.node_mask).abs().max()) > 1e-3
+
+
+def test_what_was_learned_is_kept_for_later_calls_and_changes_nothing():
+    data, model = random_graph(30, 0.1, 3), NodeModel()
+    config = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
+    calls = []
+    model.register_forward_hook(lambda *_: calls.append(1))
+
+    def explained(explainer, node):
+        calls.clear()
+        found = explainer.explain(model, data, [node], model_config=config, progress=False)[0]
+        return found, len(calls)
+
+    label = model(data.x, data.edge_index).argmax(dim=1)
+    first, second = torch.nonzero(label == label[0]).flatten()[:2].tolist()
+    settings = {"max_nodes": 4, "epochs": 2, "num_samples": 8, "reference_nodes": 4, "num_contexts": 2}
+    used, fresh = GFlowExplainer(**settings), GFlowExplainer(**settings)
+    _, before = explained(used, first)
+    later, after = explained(used, second)
+    wanted, alone = explained(fresh, second)
+    assert after < before
+    assert after < alone
+    torch.testing.assert_close(later.node_mask, wanted.node_mask)
+    assert [s.nodes for s in later.subgraphs] == [s.nodes for s in wanted.subgraphs]
+    with torch.no_grad():
+        next(model.parameters()).mul_(0.9)
+    assert explained(used, second)[1] > after

@@ -190,3 +190,7 @@ def test_what_differs_is_said():
     there = identity_of(NodeModel(), [given | {"edge_weight": torch.ones(12)}], index=[1])
     assert differences(there, here) == ["'edge_weight' is only given there"]
     assert "another version" in differences(None, here)[0]
+
+
+def test_one_entry_with_a_stride_has_a_name():
+    assert content_digest(torch.arange(60)[::100]) == content_digest(torch.tensor([0]))

@@ -25,7 +25,7 @@ from gflowbench.protocol.record import FAILED, Cell
 from gflowexplainer import __version__
 from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.storage.files import write_json
-from gflowexplainer.storage.identity import settings_fingerprint
+from gflowexplainer.storage.identity import identity_of, settings_fingerprint
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ class Bench:
         self.settings = settings
         self._problem: Problem | None = None
         self._ready: tuple[Loaded, Subject] | None = None
+        self._named: dict[str, str] | None = None
         self._failure: Exception | None = None
 
     def path(self, task: PendingCell) -> Path:
@@ -145,7 +146,7 @@ class Bench:
         """Loads dataset and GNN once; what failed once fails again at once."""
         # Not by identity alone: a problem that comes from another process is a new object every time.
         if self._problem is None or _identity(problem) != _identity(self._problem):
-            self._problem, self._ready, self._failure = problem, None, None
+            self._problem, self._ready, self._named, self._failure = problem, None, None, None
         if self._failure is not None:
             raise self._failure
         if self._ready is None:
@@ -163,6 +164,14 @@ class Bench:
                 raise
             self._ready = loaded, subject
         return self._ready
+
+    def identity(self, problem: Problem) -> dict[str, str]:
+        """Names the GNN and every tensor of the data that the cells of a problem come from."""
+        loaded, _ = self._load(problem)
+        if self._named is None:
+            graphs = [graph.to_dict() for graph in loaded.benchmark.graphs]
+            self._named = identity_of(loaded.model, graphs, index=loaded.index)
+        return self._named
 
     def _forget_failure(self) -> None:
         """Drops the frames that a failure holds on to, and with them their tensors."""
@@ -195,6 +204,7 @@ class Bench:
         metrics["milliseconds"] = 1000 * (finished - fitted) / len(explained)
         return replace(
             wanted,
+            identity=self.identity(task.problem),
             metrics=metrics,
             facts=_facts(loaded, subject, top_k),
             deterministic=bool(getattr(explainer, "deterministic", False)),

@@ -10,7 +10,7 @@ import torch
 
 from gflowbench.explainers.registry import misfit
 from gflowbench.metrics.shape import stability
-from gflowbench.protocol.cells import Bench, Contestant, PendingCell, ProtocolSettings
+from gflowbench.protocol.cells import Bench, Contestant, PendingCell, ProtocolSettings, one_line
 from gflowbench.protocol.packing import unpack
 from gflowbench.protocol.plan import Plan, whole
 from gflowbench.protocol.problems import TRAINED, Problem
@@ -18,6 +18,7 @@ from gflowbench.protocol.record import FAILED, OK, Cell, Group, Record, left_out
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.storage.files import read_json
+from gflowexplainer.storage.identity import differences
 
 Tell = Callable[[str], None]
 
@@ -124,7 +125,7 @@ class _Run:
         found: dict[int, Cell] = {}
         missing = []
         for number, task in enumerate(self.tasks):
-            cell = self._stored(self.bench.path(task))
+            cell = self._stored(task)
             if cell is None:
                 missing.append(number)
             else:
@@ -148,8 +149,9 @@ class _Run:
         for place, cell in compute_side_by_side(self.bench, tasks, jobs):
             yield missing[place], cell
 
-    def _stored(self, path: Path) -> Cell | None:
-        """Reads a finished cell; ``None`` if there is none, it failed, or it cannot be read."""
+    def _stored(self, task: PendingCell) -> Cell | None:
+        """Reads a finished cell; ``None`` if there is none, it failed, cannot be read, or is of another GNN or data."""
+        path = self.bench.path(task)
         if not path.is_file():
             return None
         try:
@@ -157,7 +159,17 @@ class _Run:
         except (CheckpointError, TypeError, KeyError, AttributeError):
             self.report(f"'{path.name}' cannot be read and is computed again")
             return None
-        return cell if cell.status == OK else None
+        if cell.status != OK:
+            return None
+        try:
+            here = self.bench.identity(task.problem)
+        except Exception as error:  # what is stored stays, as long as nothing says that it is of something else
+            self.report(f"'{path.name}' is taken as it is: its data could not be loaded ({one_line(error)})")
+            return cell
+        different = differences(cell.identity, here)
+        if different:
+            self.report(f"'{path.name}' is of something else and is computed again: {'; '.join(different[:3])}")
+        return None if different else cell
 
     def _tell(self, cell: Cell, how: str) -> None:
         self.done += 1

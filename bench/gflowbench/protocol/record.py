@@ -28,6 +28,7 @@ class Cell:
     Attributes:
         explainer, dataset, gnn, seed: Which one.
         settings: Everything else that decides the result.
+        identity: The GNN and the data that it is of, each tensor by a short name of its content.
         status: ``"ok"`` or ``"failed"``.
         metrics: Values by name, times included; empty if it failed.
         error: What went wrong, one line; empty if nothing did.
@@ -51,12 +52,13 @@ class Cell:
     selected: dict[str, str] = field(default_factory=dict)
     traceback: str = ""
     seconds: float = 0.0
+    identity: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self, *, whole: bool = False) -> dict[str, Any]:
         """Makes what JSON can hold; ``whole`` keeps the explanations and the surroundings."""
         parts = dict(vars(self))
         if not whole:
-            del parts["selected"], parts["facts"], parts["traceback"]
+            del parts["selected"], parts["facts"], parts["traceback"], parts["identity"]
             return parts
         return {"format": FORMAT, **environment(), **parts}
 

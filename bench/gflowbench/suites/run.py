@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ TASKS = {
 GNNS_OF = {"logic": GNNS, "molecules": ("gin",), "real": citation.GNNS, "null": ("gin",)}
 EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
     "ours": ours.gflowexplainer,
+    "search": partial(ours.gflowexplainer, inference="search"),
     "truth": peers.truth,
     "random": floors.random_growth,
     "distance": floors.distance,
@@ -54,6 +56,8 @@ EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
     "shapley": sampled_peers.shapley,
     "gnn-explainer": sampled_peers.gnn_explainer,
 }
+OURS = ("ours", "search")
+"""Explainers of the library, whose cells depend on its code."""
 _CASES, _FAST_CASES = 60, 24
 _FLOOR_NODES = 8
 _SHOWN_OF_RANKINGS = 5
@@ -88,7 +92,7 @@ class Cell:
 
     def identity(self) -> dict[str, Any]:
         """What a stored cell must agree with to be kept: its plan and the code; ours also with the library's."""
-        return {**vars(self), "code": suites_code() + (code_digest() if self.explainer == "ours" else "")}
+        return {**vars(self), "code": suites_code() + (code_digest() if self.explainer in OURS else "")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +224,7 @@ def measure(cell: Cell, problem: Problem, own_sizes: Sequence[int] | None = None
     }
     if not problem.learned or not problem.cases:
         return record
-    bound = cell.max_nodes if cell.explainer == "ours" else cell.max_nodes or _FLOOR_NODES
+    bound = cell.max_nodes if cell.explainer in OURS else cell.max_nodes or _FLOOR_NODES
     started = time.perf_counter()
     explain = EXPLAINERS[cell.explainer]
     explanations = explain(problem.model, problem.task, problem.cases, seed=cell.seed, max_nodes=bound)

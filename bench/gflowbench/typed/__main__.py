@@ -13,13 +13,15 @@ import torch
 
 from gflowbench.typed.link_explainers import LINK_EXPLAINERS
 from gflowbench.typed.link_scores import DEPTHS, edge_auc, path_hits, ranking_of
+from gflowbench.typed.link_truth import LinkTruth
 from gflowbench.typed.meta_paths import GNNS, measure_meta_paths
-from gflowbench.typed.user_item_attr import LinkTruth, load_user_item_attr
+from gflowbench.typed.motif_links import load_motif_links
+from gflowbench.typed.user_item_attr import load_user_item_attr
 from gflowexplainer.errors import GFlowExplainerError
 from gflowexplainer.storage.files import write_json
 from gflowexplainer.storage.provenance import command_line, environment
 
-TASKS = ("user-item-attr", *(f"meta-paths-{name}" for name in GNNS))
+TASKS = ("user-item-attr", "motif-links", *(f"meta-paths-{name}" for name in GNNS))
 
 
 def measure_links(task: LinkTruth, name: str, seed: int) -> dict[str, Any]:
@@ -48,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for task in options.tasks:
             rows: dict[str, list[dict[str, Any]]] = {}
             for seed in options.seeds:
-                if task == "user-item-attr":
-                    links = load_user_item_attr()
+                if task in ("user-item-attr", "motif-links"):
+                    links = load_user_item_attr() if task == "user-item-attr" else load_motif_links(seed)
                     for name in options.explainers:
                         rows.setdefault(name, []).append(measure_links(links, name, seed))
                         print(task, seed, name, rows[name][-1], flush=True)

@@ -12,7 +12,7 @@ import networkx
 import torch
 from torch_geometric.explain import Explainer, GNNExplainer
 
-from gflowbench.typed.user_item_attr import LinkTruth, TypedEdge
+from gflowbench.typed.link_truth import LinkTruth, TypedEdge
 from gflowexplainer import GFlowExplainer
 
 EDGE = {"mode": "binary_classification", "task_level": "edge", "return_type": "raw"}
@@ -52,10 +52,10 @@ def ours(task: LinkTruth, seed: int, **settings: Any) -> LinkAnswers:
     scores = []
     for explanation, ranked in zip(found, paths, strict=True):
         score: dict[TypedEdge, float] = {}
-        for key in task.graph.edge_types:
-            mask = explanation[key].edge_mask
+        for key in task.edge_index:
+            mask = explanation.edge_mask if task.is_plain else explanation[key].edge_mask
             score |= {(key, place): float(mask[place]) for place in torch.nonzero(mask).flatten().tolist()}
-        scores.append(score | by_rank(path.edges for path in ranked))
+        scores.append(score | by_rank(map(task.edge_name, path.edges) for path in ranked))
     return LinkAnswers(scores, fitted - begin, seconds)
 
 
@@ -77,15 +77,13 @@ def gnn_explainer(task: LinkTruth, seed: int, epochs: int = 100) -> LinkAnswers:
         model_config=EDGE,
     )
     graph, scores = task.graph, []
+    given = (graph.x, graph.edge_index) if task.is_plain else (graph.x_dict, graph.edge_index_dict)
     begin = time.perf_counter()
     for link in task.test.t():
-        found = explainer(graph.x_dict, graph.edge_index_dict, edge_label_index=link[:, None])
+        found = explainer(*given, edge_label_index=link[:, None])
+        masks = {key: found.edge_mask if task.is_plain else found[key].edge_mask for key in task.edge_index}
         scores.append(
-            {
-                (key, place): float(value)
-                for key in graph.edge_types
-                for place, value in enumerate(found[key].edge_mask.tolist())
-            }
+            {(key, at): float(value) for key, mask in masks.items() for at, value in enumerate(mask.tolist())}
         )
     return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
 
@@ -127,7 +125,7 @@ def _along(task: LinkTruth, graph: networkx.Graph, path: list[Any]) -> list[Type
     found = []
     for u, v in pairwise(path):
         edges = graph.edges[u, v]["edges"]
-        ahead = [e for e in edges if task.graph[e[0]].edge_index[:, e[1]].tolist() == [u[1], v[1]] and e[0][0] == u[0]]
+        ahead = [e for e in edges if task.ends_of(e) == (u, v)]
         found.append((ahead or edges)[0])
     return found
 
@@ -135,21 +133,26 @@ def _along(task: LinkTruth, graph: networkx.Graph, path: list[Any]) -> list[Type
 @torch.no_grad()
 def _alone(task: LinkTruth, path: list[Any], link: torch.Tensor) -> float:
     """Evaluates the model on the nodes of a path."""
+    if task.is_plain:
+        nodes = torch.tensor([node for _, node in path])
+        cut = task.graph.subgraph(nodes.sort().values)
+        place = torch.searchsorted(nodes.sort().values, link.contiguous())
+        return float(task.model(cut.x, cut.edge_index, place[:, None]))
     keep = {
         key: torch.tensor(sorted(n for t, n in path if t == key), dtype=torch.long) for key in task.graph.node_types
     }
     cut = task.graph.subgraph(keep)
-    source, _, target = task.edge_type
-    place = [torch.searchsorted(keep[key], end) for key, end in zip((source, target), link, strict=True)]
-    return float(task.model(cut.x_dict, cut.edge_index_dict, torch.stack(place)[:, None]))
+    source, target = task.end_types
+    places = [torch.searchsorted(keep[key], end) for key, end in zip((source, target), link, strict=True)]
+    return float(task.model(cut.x_dict, cut.edge_index_dict, torch.stack(places)[:, None]))
 
 
 def _flat(task: LinkTruth) -> networkx.Graph:
     """Returns the graph with nodes (type, id) and, at each pair of neighbours, all edges between them."""
     graph = networkx.Graph()
-    for key in task.graph.edge_types:
-        for place, (u, v) in enumerate(task.graph[key].edge_index.t().tolist()):
-            one, other = (key[0], u), (key[2], v)
+    for key, edges in task.edge_index.items():
+        for place in range(edges.size(1)):
+            one, other = task.ends_of((key, place))
             if not graph.has_edge(one, other):
                 graph.add_edge(one, other, edges=[])
             graph.edges[one, other]["edges"].append((key, place))
@@ -157,7 +160,7 @@ def _flat(task: LinkTruth) -> networkx.Graph:
 
 
 def _ends(task: LinkTruth) -> list[tuple[Hashable, Hashable]]:
-    source, _, target = task.edge_type
+    source, target = task.end_types
     return [((source, one), (target, other)) for one, other in task.test.t().tolist()]
 
 

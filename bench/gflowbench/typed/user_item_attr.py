@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -13,11 +11,9 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import k_hop_subgraph
 
 from gflowbench.datasets.reference import read_reference, reference_folder
+from gflowbench.typed.link_truth import EdgeType, LinkTruth, TypedEdge
 from gflowexplainer.errors import DatasetError
 
-EdgeType = tuple[str, str, str]
-TypedEdge = tuple[EdgeType, int]
-"""A relation, and the number of an edge among those of the relation."""
 LIKES: EdgeType = ("user", "likes", "item")
 NUM_HOPS = 2
 
@@ -61,29 +57,6 @@ class UserItemGnn(nn.Module):
             last = number == NUM_HOPS - 1
             hidden = new if last else {key: functional.leaky_relu(x, 0.01) for key, x in new.items()}
         return (hidden["user"][edge_label_index[0]] * hidden["item"][edge_label_index[1]]).sum(dim=1)
-
-
-@dataclass(frozen=True, eq=False)
-class LinkTruth:
-    """Links of a typed graph that a GNN predicts, with the paths that decide them.
-
-    Attributes:
-        graph: The graph.
-        model: The GNN, in evaluation mode.
-        edge_type: The relation that is predicted.
-        train: Links to fit explainers to, shape ``[2, L]``.
-        test: Links to explain, shape ``[2, I]``.
-        paths: For each of these, its true paths, each a list of edges.
-        around: For each, all edges of its computation graph.
-    """
-
-    graph: HeteroData
-    model: nn.Module
-    edge_type: EdgeType
-    train: Tensor
-    test: Tensor
-    paths: list[list[list[TypedEdge]]]
-    around: list[list[TypedEdge]]
 
 
 def load_user_item_attr(num_train: int = 64) -> LinkTruth:

@@ -9,7 +9,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import __main__ as command_line
-from benchmarks import check, measuring
+from benchmarks import check, growth, measuring
 from benchmarks.peers import GNN, GNN_HERE, OURS, PG, Lengths, Peers, copied, tables
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject
@@ -129,3 +129,18 @@ def test_ratios_of_the_table_are_medians_over_rounds():
     ]
     assert trained.rows[1][3] == "3"
     assert many.rows == (("toy", "6", "1,000", "1,000 to 1,000"),)
+
+
+def test_growth_counts_the_explanations_of_each_call():
+    seconds = {"instances": {"1": [0.01], "1,000": [1.0]}, "features": {"50,000": [0.64], "50,000, one": [0.02]}}
+    instances, features = growth.tables({"seconds": seconds, "device": "cpu", "threads": 2})
+    assert instances.rows == (("1", "1", "10", "10"), ("1,000", "1,000", "1,000", "1"))
+    assert features.rows == (("50,000", "64", "640", "10"), ("50,000, one", "1", "20", "20"))
+
+
+def test_growth_explains_alike_nodes_of_different_blocks():
+    data = growth.graph_of(3, width=5)
+    assert data.x.shape == (data.num_nodes, 5)
+    nodes = growth._nodes(data, data.num_nodes // growth.BLOCK)
+    assert nodes.unique().numel() == nodes.numel()
+    assert torch.equal(data.x[nodes], data.x[nodes[:1]].expand(nodes.numel(), -1))

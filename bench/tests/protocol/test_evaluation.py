@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -66,16 +67,36 @@ def test_what_is_finished_is_not_done_again(problems, tmp_path):
     assert len(calls) == done + 4
 
 
-def test_finished_problems_are_not_even_loaded(problems, tmp_path):
-    contestant = Contestant.named("random")
+def test_what_is_finished_outlasts_its_data(problems, tmp_path):
+    contestant, lines = Contestant.named("random"), []
     evaluate(problems, [contestant], seeds=[0], out=tmp_path, settings=QUICK)
 
     def refuse():
-        raise AssertionError("loaded for nothing")
+        raise DatasetError("The data were not found.")
 
     unloadable = [Problem(p.dataset, p.gnn, refuse) for p in problems]
-    record = evaluate(unloadable, [contestant], seeds=[0], out=tmp_path, settings=QUICK)
+    record = evaluate(unloadable, [contestant], seeds=[0], out=tmp_path, settings=QUICK, report=lines.append)
     assert all(cell.status == "ok" for cell in record.cells)
+    assert sum("is taken as it is: its data could not be loaded" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize("change", ["x", "y", "index"])
+def test_a_cell_of_other_data_is_computed_again(problems, two_triangles, count_neighbors, tmp_path, change):
+    calls, lines = [], []
+    contestant = Contestant("counted", lambda: Counted(calls), {"size": 1})
+    evaluate(problems[:1], [contestant], seeds=[0], out=tmp_path, settings=QUICK)
+    graph, index = two_triangles.graphs[0].clone(), two_triangles.index
+    if change == "index":
+        index = index.flip(0)
+    else:
+        graph[change] = graph[change] + 1
+    changed = replace(two_triangles, graphs=[graph])
+    other = Problem("two-triangles", "toy", lambda: Loaded(count_neighbors, changed, index))
+    evaluate([other], [contestant], seeds=[0], out=tmp_path, settings=QUICK, report=lines.append)
+    assert len(calls) == 4
+    assert f"is computed again: '{change}' differs" in lines[0]
+    evaluate([other], [contestant], seeds=[0], out=tmp_path, settings=QUICK)
+    assert len(calls) == 4
 
 
 @pytest.mark.parametrize("change", ["explainer", "problem", "protocol"])

@@ -101,7 +101,14 @@ def explain_in_bulk(
     algorithm, here = GFlowExplainer.load(explainer), source if isinstance(source, Source) else source()
     assert algorithm._fitted is not None
     algorithm._fitted.refuse_others(model_fingerprint(here.model), ModelConfig(**algorithm._fitted.config))
-    ids = here.instances(algorithm._fitted.config["task_level"], index)
+    level = algorithm._fitted.config["task_level"]
+    if level == "edge" or algorithm.node_type is not None or algorithm.edge_type is not None:
+        what = "links" if level == "edge" else "heterogeneous graphs"
+        raise ConfigError(
+            f"Bulk explaining does not take {what}. Call GFlowExplainer.load(...).explain on one part of them after "
+            "the other, in as many processes as you like, and save what it returns."
+        )
+    ids = here.instances(level, index)
     fitted = content_digest((Path(explainer) / FILE).read_bytes())
     identity = here.identity(explainer=fitted, index=ids, settings=algorithm.settings.to_dict())
     question = {

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gflowexplainer.cli.options import assignments, check_device, listed, positions, value_of
-from gflowexplainer.errors import ConfigError, InstanceError, one_of
+from gflowexplainer.errors import ConfigError, DatasetError, GFlowExplainerError, InstanceError, one_of
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.graphs.index import GraphIndex
@@ -24,6 +24,7 @@ from gflowexplainer.settings import PRESETS
 from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
 from gflowexplainer.sources.dataset_names import load_dataset
 from gflowexplainer.sources.named_datasets import NamedDataset
+from gflowexplainer.sources.typed_files import is_typed_file
 from gflowexplainer.storage.identity import identity_of
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def read_inputs(
         if weights is not None:
             fill_weights(found, weights)
     if data is not None:
-        graphs, protocol, level = load_graphs(data), None, None
+        graphs, protocol, level = _plain_graphs(data), None, None
     elif smiles is not None:
         chosen = {} if atoms is None else {"atoms": tuple(listed(atoms))}
         graphs, protocol, level = read_molecules(smiles, column=smiles_column, **chosen), None, "graph"
@@ -280,3 +281,20 @@ def _target(text: str | None, places: list[int], graphs: list[Data], config: dic
         raise ConfigError(f"'--target' names {len(numbers)} values for {len(places)} instances. Give one, or one each.")
     values[places] = torch.tensor(numbers, dtype=kind, device=values.device)
     return values
+
+
+def _plain_graphs(path: Path) -> Any:
+    """Reads graphs of one type; of a file that holds a heterogeneous one, it says which command takes it."""
+    try:
+        return load_graphs(path)
+    except DatasetError as error:
+        try:
+            typed = is_typed_file(path)
+        except GFlowExplainerError:  # then the file is damaged, as the first error says
+            typed = False
+        if not typed:
+            raise
+        raise ConfigError(
+            f"'{path}' holds a heterogeneous graph, which this command does not take. Use explain-typed, or "
+            "GFlowExplainer.fit and explain from Python."
+        ) from error

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
+from gflowexplainer.cli.runs import write_run_report
+
+if TYPE_CHECKING:
+    from gflowexplainer.explainer import GFlowExplainer
+    from gflowexplainer.report import Case
+    from gflowexplainer.report.run_folder import Run
 
 _WHAT, _OUT = "What to explain", "Output"
 
 
 def explain_typed(
+    context: typer.Context,
     model: Annotated[
         str, typer.Option(metavar="MODULE:NAME", help="Your model, as my_models:build.", rich_help_panel="Model")
     ],
@@ -49,7 +56,10 @@ def explain_typed(
     max_nodes: options.MaxNodes = None,
     seed: options.Seed = None,
     paths: Annotated[int, typer.Option(min=1, help="Paths of a link to list.", rich_help_panel=_OUT)] = 3,
-    out: Annotated[Path | None, typer.Option(help="Folder for one .safetensors each.", rich_help_panel=_OUT)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for one .safetensors each, and a report.", rich_help_panel=_OUT)
+    ] = None,
+    overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> None:
     r"""Explains nodes and links of heterogeneous graphs, and links of plain ones; prints JSON.
@@ -64,9 +74,10 @@ def explain_typed(
     with one_line_errors():
         from gflowexplainer.errors import ConfigError
         from gflowexplainer.explainer import GFlowExplainer
+        from gflowexplainer.report.run_folder import RESULTS
         from gflowexplainer.sources import fill_weights, load_graphs, load_model
         from gflowexplainer.sources.typed_files import is_typed_file, load_typed_graph
-        from gflowexplainer.storage.files import dumps
+        from gflowexplainer.storage.files import dumps, write_json
 
         if (index is None) == (edge_label_index is None):
             raise ConfigError("What to explain? Name nodes, as --index 3,4, or links, as --edge-label-index 0:4.")
@@ -84,6 +95,7 @@ def explain_typed(
             **{name: value for name, value in chosen.items() if value is not None},
         )
         asked = _asked(index, edge_label_index, mode, return_type)
+        run = None if out is None else _begin(context, out, algorithm, network, graph, asked)
         if together:
             algorithm.fit(network, graph, progress=shows_bars(quiet), **asked)
         found = algorithm.explain(network, graph, progress=shows_bars(quiet), **asked)
@@ -100,8 +112,41 @@ def explain_typed(
             results.append(row)
             if out is not None:
                 explanation.save(out / f"explanation_{number}.safetensors")
+        if run is not None:
+            write_json(run.folder / RESULTS, results)
+            write_run_report(run, [*map(_case, range(len(found)), found)])
         typer.echo(dumps(results, indent=1))
         teller(quiet)(f"explained {len(results)}")
+
+
+def _begin(
+    context: typer.Context, out: Path, algorithm: GFlowExplainer, model: Any, graph: Any, asked: dict[str, Any]
+) -> Run:
+    """Makes the folder of the run, or says what differs from the run that is in it."""
+    from gflowexplainer.report.run_folder import Run
+    from gflowexplainer.storage.lock import folder_lock
+
+    places = {"index": asked.get("index"), "edge_label_index": asked.get("edge_label_index")}
+    nothing: dict[str, Any] = dict.fromkeys(("target", "node_type", "edge_type", "graph_index"))
+    _, task = algorithm._task(model, graph, asked["model_config"], **places, **nothing, arguments={})
+    identity = task.identity(algorithm.settings.to_dict())
+    context.with_resource(folder_lock(out))
+    overwrite = bool(context.params["overwrite"])
+    settings = algorithm.settings.to_dict()
+    question = {"together": context.params["together"]}
+    run = Run.begin(out, "explain-typed", question, identity=identity, overwrite=overwrite, settings=settings)
+    for old in out.glob("explanation_*.safetensors") if overwrite else ():
+        old.unlink()
+    return run
+
+
+def _case(number: int, explanation: Any) -> Case:
+    """Returns what the report shows of an explanation."""
+    from gflowexplainer.explanation.explanation import SubgraphExplanation
+    from gflowexplainer.report import Case
+
+    name = f"{number}: {explanation.name}"
+    return Case(name, explanation) if isinstance(explanation, SubgraphExplanation) else explanation.case(name)
 
 
 def _asked(index: str | None, links: str | None, mode: str | None, return_type: str | None) -> dict[str, Any]:

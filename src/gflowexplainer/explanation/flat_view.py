@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -15,18 +15,15 @@ from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.parts import Parts
 from gflowexplainer.explanation.ranked_subgraphs import RankedPath, RankedSubgraph, SubgraphDistribution
 
-if TYPE_CHECKING:
-    from gflowexplainer.explanation.typed_explanation import TypedExplanation
-
 
 class FlatView:
     """Nodes of all types behind each other, and edges of all relations.
 
     Args:
-        explanation: The typed explanation.
+        explanation: The :class:`~gflowexplainer.TypedExplanation`, which shows itself by this and so stands above it.
     """
 
-    def __init__(self, explanation: TypedExplanation) -> None:
+    def __init__(self, explanation: Any) -> None:
         self.explanation = explanation
         self.counts = {key: int(explanation[key].num_nodes or 0) for key in explanation.node_types}
         self.first = dict(zip(self.counts, accumulate(self.counts.values(), initial=0), strict=False))

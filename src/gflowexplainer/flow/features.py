@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.instances import WIDE, Instances
 
 
 def node_features(instances: Instances, embedding: Tensor | None, max_hops: int) -> Tensor:
@@ -15,13 +15,15 @@ def node_features(instances: Instances, embedding: Tensor | None, max_hops: int)
         max_hops: Distances to the explained node are told apart up to this one.
 
     Returns:
-        Features of shape ``[n, D]``: ``x``, log-degree, distance to the explained node as an indicator for each
-        distance (all 0 at graph level), the same of the distance to the other end of a link, and embeddings.
+        Features of shape ``[n, D]``: ``x`` (unless it is wide and embeddings are given), log-degree, distance to the
+        explained node as an indicator for each distance (all 0 at graph level), the same of the distance to the other
+        end of a link, and embeddings.
     """
-    x = instances.x.float()
     hops = instances.hops_to_center(max_hops + 1)
-    steps = torch.arange(max_hops + 1, device=x.device)
-    parts = [x, torch.log1p(instances.degree)[:, None].float(), (hops[:, None] == steps).float()]
+    steps = torch.arange(max_hops + 1, device=hops.device)
+    parts = [torch.log1p(instances.degree)[:, None].float(), (hops[:, None] == steps).float()]
+    if embedding is None or instances.x.size(1) <= WIDE:
+        parts.insert(0, instances.rows().float())
     if instances.other_end is not None:
         parts.append((instances.hops_to_other_end[:, None] == steps).float())
     if embedding is not None:

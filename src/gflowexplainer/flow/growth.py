@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.ops.hashed_random import uniform
+from gflowexplainer.ops.hashed_random import uniform, uniform_numbers
+from gflowexplainer.ops.numpy_segments import boundaries, flat_ranges
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sorting import unique
+
+Array = NDArray[Any]
+_BESIDE, _INSIDE = 1, 3
+"""Marks in the row of a subgraph; what is inside and beside is inside."""
 
 
 def grow_at_random(
@@ -27,6 +36,9 @@ def grow_at_random(
         max_nodes: Size bound.
         key: A random key of each, shape ``[R]``.
     """
+    if instance.device.type == "cpu":
+        found = _grow_on_cpu(instances, instance.numpy(), None if start is None else start.numpy(), max_nodes, key)
+        return Subgraphs(instance, torch.from_numpy(found))
     total, count = instances.num_nodes, instance.numel()
     max_nodes = max(1, min(max_nodes, instances.largest))
     chance = uniform(key, torch.arange(max_nodes, device=key.device)[:, None], 0)
@@ -51,3 +63,35 @@ def grow_at_random(
         left[chosen] = False
         border = unique(torch.cat([border[left], (owner * total + neighbor)[outside]]), runs=True)
     return Subgraphs(instance, members)
+
+
+def _grow_on_cpu(instances: Instances, instance: Array, start: Array | None, max_nodes: int, key: Tensor) -> Array:
+    """Does the same by NumPy, with a row over the nodes of its instance for each subgraph: the members, ``[R, K]``."""
+    max_nodes = max(1, min(max_nodes, instances.largest))
+    names = ("ptr", "node_counts", "neighbor_ptr", "degree", "neighbor")
+    ptr, node_counts, neighbor_ptr, degree, neighbor = (getattr(instances, name).numpy() for name in names)
+    counts = node_counts[instance]
+    chance = uniform_numbers(key.numpy(), np.arange(max_nodes)[:, None], 0)
+    if start is None:
+        start = ptr[instance] + (chance[0] * counts).astype(np.int64)
+        chance = chance[1:]
+    members = np.full((instance.size, max_nodes), -1)
+    shift = np.cumsum(counts) - counts - ptr[instance]
+    table = np.zeros(int(counts.sum()), dtype=np.int8)
+    rows = np.repeat(np.arange(instance.size), counts)
+    grows, node = np.arange(instance.size), start
+    for size in range(max_nodes):
+        members[grows, size] = node
+        owner, entry = flat_ranges(neighbor_ptr[node], degree[node])
+        place = neighbor[entry] + shift[grows][owner]
+        # What is inside stays inside, what was outside is now beside.
+        table[place] |= _BESIDE
+        table[node + shift[grows]] = _INSIDE
+        border = np.flatnonzero(table == _BESIDE)
+        ways = np.bincount(rows[border], minlength=instance.size)
+        grows = np.flatnonzero(ways)
+        if size + 1 == max_nodes or not grows.size:
+            break
+        chosen = boundaries(ways)[grows] + (chance[size, grows] * ways[grows]).astype(np.int64)
+        node = border[chosen] - shift[grows]
+    return members

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from gflowexplainer.choices import Measure, Objective, ParentRule, PolicyType, StartRule
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
 from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperPolicy
@@ -63,7 +65,7 @@ class NetworkInputs:
         # The network learns in single precision, whatever the explained model computes in.
         embedding = None if embedding is None else embedding.float()
         if settings.policy == PolicyType.paper and not settings.model_embeddings:
-            return cls(instances, embedding, instances.x.float())
+            return cls(instances, embedding, instances.rows().float())
         visible = embedding if settings.model_embeddings else None
         features = node_features(instances, visible, num_hops)
         if values is not None:
@@ -95,8 +97,23 @@ class FlowNetwork(nn.Module):
         self.to(instances.device)
         if weights is None:
             self.policy.fit_scale(inputs.features)
+            grows = settings.measure == Measure.growth
+            if grows and isinstance(self.policy, AdditivePolicy) and instances.within is not None:
+                # What joins the ends of a link is not much larger than a path, whatever the bound.
+                nodes = float(instances.within.double().mean())
+                self.policy.begin_stopping(nodes * float(instances.degree.double().mean()))
         else:
             self.load_state_dict(weights)
+
+    def fits(self, inputs: NetworkInputs) -> bool:
+        """Whether the network can look at these inputs: they are as wide as those that it was made for."""
+        return self.policy.feature_mean.numel() == inputs.features.size(1)
+
+    def with_settings(self, settings: Settings) -> FlowNetwork:
+        """Returns this network, sharing all weights, under other settings."""
+        other = copy.copy(self)
+        other.settings = settings
+        return other
 
     def starts(self, inputs: NetworkInputs, instance: Tensor) -> Tensor | None:
         """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
@@ -130,15 +147,14 @@ class FlowNetwork(nn.Module):
         """
         if encoding is None:
             encoding = self.policy.encode(inputs.instances, inputs.features, instance)
-        if greedy:
-            choose = follow_greedily(self.policy, encoding)
-        else:
-            temperature = self.settings.temperature if explore else 1.0
-            epsilon = self.settings.epsilon if explore else 0.0
-            choose = follow_policy(self.policy, encoding, temperature=temperature, epsilon=epsilon)
-        keys = rollout_keys(inputs.instances, instance, self.settings.seed, *stream)
-        start = self.starts(inputs, instance) if start is None else start
         settings = self.settings
+        keys = rollout_keys(inputs.instances, instance, settings.seed, *stream)
+        start = self.starts(inputs, instance) if start is None else start
+        how = {"temperature": settings.temperature, "epsilon": settings.epsilon} if explore else {}
+        if not greedy and isinstance(self.policy, AdditivePolicy) and on_cpu(settings, self.policy, inputs.instances):
+            growing = CpuRollouts(inputs.instances, self.policy, encoding, settings.max_nodes, **how)
+            return growing.grow(instance, start, keys)
+        choose = follow_greedily(self.policy, encoding) if greedy else follow_policy(self.policy, encoding, **how)
         return roll_out(
             inputs.instances,
             instance,

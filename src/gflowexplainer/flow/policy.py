@@ -6,6 +6,7 @@ subtraction away: all inflows of a state cost one row of the network each, and n
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import size_penalty
@@ -60,6 +62,10 @@ class Policy(nn.Module, ABC):
             features: Features of their nodes, shape ``[n, D]``.
             only: Instances ``[B]`` whose states will be asked about; a policy may leave the others out.
         """
+
+    def encode_visited(self, instances: Instances, features: Tensor, states: States) -> Any:
+        """Computes what :meth:`encode` does for the nodes that states hold or may gain; others may be left out."""
+        return self.encode(instances, features, states.instance)
 
     @abstractmethod
     def log_flows(self, encoding: Any, states: States) -> tuple[Tensor, Tensor]:
@@ -155,13 +161,37 @@ class AdditivePolicy(Policy):
                 nn.init.zeros_(parameter)
         return self
 
+    def begin_stopping(self, choices: float) -> AdditivePolicy:
+        """Gives stopping as much flow as so many ``choices`` of a node together.
+
+        Random growth, which rarely stops, goes on to the size bound. Where explanations are known to be small, most of
+        what it visits is far too large, and is looked at for nothing.
+        """
+        last = self.stop_head[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.constant_(last.bias, math.log(max(choices, 1.0)))
+        return self
+
     def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> AdditiveEncoding:
         """See :class:`Policy`."""
-        row = node = None
+        node = None
         if only is not None and only.numel() < len(instances):
             asked = torch.zeros(len(instances), dtype=torch.bool, device=only.device)
             asked[only] = True
             node = torch.nonzero(asked[instances.owner]).flatten()
+        return self._encode(instances, features, node)
+
+    def encode_visited(self, instances: Instances, features: Tensor, states: States) -> AdditiveEncoding:
+        """See :class:`Policy`."""
+        visited = torch.zeros(instances.num_nodes, dtype=torch.bool, device=features.device)
+        visited[states.frontier] = True
+        visited[states.members[states.subgraphs.filled]] = True
+        return self._encode(instances, features, torch.nonzero(visited).flatten())
+
+    def _encode(self, instances: Instances, features: Tensor, node: Tensor | None) -> AdditiveEncoding:
+        """Encodes the nodes ``node`` ``[N]``, ascending flat positions; all if ``None``."""
+        row = None
+        if node is not None:
             row = torch.full_like(instances.owner, -1)
             row[node] = torch.arange(node.numel(), device=node.device)
         rows = self.per_node(self.standardize(features if node is None else features[node]))
@@ -212,6 +242,8 @@ class AdditivePolicy(Policy):
 
     def log_inflows(self, encoding: AdditiveEncoding, states: States, parents: Tensor) -> Tensor:
         """See :class:`Policy`."""
+        if states.inner_degree is None:
+            raise ConfigError("These states do not know their inner degrees. Grow them with cuts=True.")
         state, slot = torch.nonzero(parents, as_tuple=True)
         node = states.members[state, slot]
         width = encoding.candidate.size(1)

@@ -17,8 +17,9 @@ from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
-from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.hashed_random import combine, combine_integers, combine_numbers, uniform
 from gflowexplainer.ops.memory import refuse_beyond_memory
+from gflowexplainer.ops.numpy_segments import numbered
 from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
@@ -95,7 +96,7 @@ def roll_out(
     """
     if max_nodes > instances.largest > 0:
         max_nodes = instances.largest
-    _refuse_too_many(instance.numel(), max_nodes, cuts, instance.device)
+    refuse_too_many(instance.numel(), max_nodes, cuts, instance.device)
     _, first, at = first_of_each(instance if start is None else start)
     states = States.initial(instances, instance[first], None if start is None else start[first], max_nodes, cuts=cuts)
     rollout = torch.arange(instance.numel(), device=instance.device)
@@ -133,7 +134,7 @@ def roll_out(
     return Rollouts(States.cat(parts), torch.cat(places), visited, torch.cat(choices), successor, last, followed)
 
 
-def _refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.device) -> None:
+def refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.device) -> None:
     """Refuses rollouts whose states would not fit into memory, before any of them is made."""
     # Members and inner degrees of each state, two numbers a slot, and a byte or two for each pair of slots.
     each = max_nodes * (16 + (max_nodes * (1 if max_nodes <= 127 else 2) if cuts else 0))
@@ -163,12 +164,15 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
         instance: Instance of each rollout, shape ``[R]``; the rollouts of one instance are numbered in order.
         *stream: Integers that name the use: seed, iteration and so on.
     """
+    base = combine_integers(*map(int, stream)) if stream else 0
+    if instance.device.type == "cpu":
+        which, own_key = instance.numpy(), instances.own_key.numpy()
+        return torch.from_numpy(combine_numbers(base, own_key.take(which), numbered(which, len(instances))))
     order = torch.argsort(instance, stable=True)
     counts = torch.bincount(instance, minlength=len(instances))
     first = torch.cumsum(counts, 0) - counts
     number = torch.empty_like(instance)
     number[order] = torch.arange(instance.numel(), device=instance.device) - first[instance[order]]
-    base = combine(*stream) if stream else 0
     return combine(base, instances.own_key[instance], number)
 
 

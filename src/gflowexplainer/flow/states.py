@@ -30,7 +30,7 @@ class States:
         subgraphs: Instance and members, in order of insertion, of each state.
         size: Number of members, shape ``[B]``.
         rooted: Whether the first member is a start node that no parent lacks.
-        inner_degree: Neighbours of each member inside its state, shape ``[B, K]``.
+        inner_degree: Neighbours of each member inside its state, shape ``[B, K]``; nothing where nobody needs parents.
         cut: Cut vertex matrix of each state (Theorem 1), shape ``[B, K, K]``; nothing where nobody needs parents.
         is_cut: Which members are cut vertices, shape ``[B, K]``; nothing without ``cut``.
         frontier_ptr: First frontier entry of each state, shape ``[B + 1]``.
@@ -43,7 +43,7 @@ class States:
     subgraphs: Subgraphs
     size: Tensor
     rooted: bool
-    inner_degree: Tensor
+    inner_degree: Tensor | None
     cut: Tensor | None
     is_cut: Tensor | None
     frontier_ptr: Tensor
@@ -167,8 +167,10 @@ class States:
             add_node(cut, is_cut, connection, size)
 
         members[state, size] = node
-        inner_degree = self.inner_degree[parent] + connection
-        inner_degree[state, size] = connection.sum(dim=1)
+        inner_degree = None
+        if self.inner_degree is not None:
+            inner_degree = self.inner_degree[parent] + connection
+            inner_degree[state, size] = connection.sum(dim=1)
 
         subgraphs = Subgraphs(self.instance[parent], members)
         grown = replace(
@@ -239,7 +241,7 @@ class States:
             self,
             subgraphs=self.subgraphs[index],
             size=self.size[index],
-            inner_degree=self.inner_degree[index],
+            inner_degree=None if self.inner_degree is None else self.inner_degree[index],
             cut=None if self.cut is None else self.cut[index],
             is_cut=None if self.is_cut is None else self.is_cut[index],
             frontier_ptr=pointers(self.frontier_counts[index]),
@@ -254,7 +256,7 @@ class States:
             parts[0],
             subgraphs=Subgraphs.cat([p.subgraphs for p in parts]),
             size=torch.cat([p.size for p in parts]),
-            inner_degree=torch.cat([p.inner_degree for p in parts]),
+            inner_degree=_cat([p.inner_degree for p in parts]),
             cut=_cat([p.cut for p in parts]),
             is_cut=_cat([p.is_cut for p in parts]),
             frontier_ptr=pointers(torch.cat([p.frontier_counts for p in parts])),

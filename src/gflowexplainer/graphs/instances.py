@@ -23,7 +23,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -33,11 +35,14 @@ from gflowexplainer.graphs.checks import check_features, check_finite, check_gra
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
+from gflowexplainer.ops.numpy_segments import flat_ranges, sorted_unique
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
 
 FAR = 1 << 30
 """More steps than any path has."""
+WIDE = 1024
+"""Columns beyond which features are wide: they are not copied, and a policy that sees embeddings does not see them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Instances:
         neighbor_ptr: First neighbour entry of each node, shape ``[n + 1]``.
         neighbor: Neighbours as flat positions, shape ``[m]``; no self loops, no repeats, both directions.
         key: A random 64-bit number for each node, shape ``[n]``, which depends on its ids alone.
-        x: Node features, shape ``[n, F]``.
+        x: Node features, shape ``[n, F]``; of all nodes of the graph where ``x_row`` says which are theirs.
         node_arguments: Further arguments of the model with one row a node.
         edge_arguments: Further arguments of the model with one row an edge.
         shared_arguments: Arguments that are handed to the model unchanged.
@@ -72,6 +77,8 @@ class Instances:
         within: Nodes within which a subgraph has to join both ends, shape ``[I]``; ``None`` without links.
         num_types, num_relations: Number of node types, in ``node_arguments["node_type"]``, and of relations, in
             ``edge_arguments["edge_type"]``, of the graphs that the instances are cut out of.
+        x_row: Row of ``x`` that belongs to each node, shape ``[n]``, where wide features are not copied; ``None`` where
+            each node has its own row.
     """
 
     level: str
@@ -97,6 +104,7 @@ class Instances:
     within: Tensor | None = None
     num_types: int = 1
     num_relations: int = 1
+    x_row: Tensor | None = None
 
     @classmethod
     def around_nodes(
@@ -300,6 +308,10 @@ class Instances:
         """Nodes of all instances together."""
         return self.node_id.numel()
 
+    def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
+        """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
+        return self.x[node if self.x_row is None else self.x_row[node]]
+
     @cached_property
     def node_counts(self) -> Tensor:
         """Nodes of each instance, shape ``[I]``."""
@@ -370,6 +382,8 @@ class Instances:
         Returns:
             Steps, shape ``[n]``; ``-1`` where there is no path.
         """
+        if self.device.type == "cpu":
+            return torch.from_numpy(self._hops_on_cpu(start.numpy()))
         hops = torch.full((self.num_nodes,), -1, device=self.device)
         newest, steps = start[start >= 0], 0
         while newest.numel():
@@ -377,6 +391,17 @@ class Instances:
             steps += 1
             _, reached = self.neighbors_of(newest)
             newest = unique(reached[hops[reached] < 0])
+        return hops
+
+    def _hops_on_cpu(self, start: NDArray[Any]) -> NDArray[Any]:
+        """Does the same by NumPy, which begins sooner."""
+        ptr, degree, neighbor = (tensor.numpy() for tensor in (self.neighbor_ptr, self.degree, self.neighbor))
+        hops, newest, steps = np.full(self.num_nodes, -1), start[start >= 0], 0
+        while newest.size:
+            hops[newest] = steps
+            steps += 1
+            reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
+            newest = sorted_unique(reached[hops.take(reached) < 0])
         return hops
 
     def hops_to_center(self, limit: int) -> Tensor:
@@ -434,7 +459,8 @@ class Instances:
             neighbor_ptr=pointers(self.degree[nodes]),
             neighbor=neighbor + shift[owner[row]],
             key=self.key[nodes],
-            x=self.x[nodes],
+            x=self.x[nodes] if self.x_row is None else self.x,
+            x_row=None if self.x_row is None else self.x_row[nodes],
             node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
             surroundings=outer,

@@ -98,8 +98,9 @@ class InnerEdges(NamedTuple):
 
 def inner_edges(instances: Instances, subgraphs: Subgraphs) -> InnerEdges:
     """Finds which members are neighbours of one another."""
-    members = subgraphs.members
-    one, other = torch.triu_indices(members.size(1), members.size(1), 1, device=members.device)
+    used = int(subgraphs.size.max()) if len(subgraphs) else 0
+    members = subgraphs.members[:, :used]
+    one, other = torch.triu_indices(used, used, 1, device=members.device)
     # Slots are filled from the front, so the later one tells whether there are two.
     subgraph, pair = torch.nonzero(members[:, other] >= 0, as_tuple=True)
     one, other = one[pair], other[pair]

@@ -67,7 +67,8 @@ def change_rows(copies: Instances, name: str, change: Callable[[Tensor, Tensor, 
     """
     outer = None if copies.surroundings is None else change_rows(copies.surroundings, name, change)
     if name == "x":
-        return replace(copies, x=change(copies.owner, copies.node_id, copies.x), surroundings=outer)
+        rows = change(copies.owner, copies.node_id, copies.rows())
+        return replace(copies, x=rows, x_row=None, surroundings=outer)
     if name in copies.node_arguments:
         rows = change(copies.owner, copies.node_id, copies.node_arguments[name])
         return replace(copies, node_arguments=copies.node_arguments | {name: rows}, surroundings=outer)

@@ -59,7 +59,7 @@ class Doubts:
 
 def scales(instances: Instances, position: int) -> list[str]:
     """Says that features of an instance are on wildly different scales, if they are."""
-    rows = instances.x[int(instances.ptr[position]) : int(instances.ptr[position + 1])]
+    rows = instances.rows(slice(int(instances.ptr[position]), int(instances.ptr[position + 1])))
     if rows.size(0) < 2:
         return []
     spread = rows.float().std(dim=0)

@@ -22,7 +22,7 @@ from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.settings import Settings
 
-_NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-9
 _ENTRIES_AT_ONCE = 1 << 20
 
 
@@ -35,15 +35,12 @@ class Estimates:
         probability: Probability of each within its instance, shape ``[U]``.
         node: Probability of each node of the instances, shape ``[n]``.
         neighbor: Probability of each neighbour entry (both ends inside), shape ``[m]``.
-        effective_size: Effective sample size of each instance, shape ``[I]``: the number of samples of equal weight
-            that would say as much; 0 without samples.
     """
 
     subgraphs: Subgraphs
     probability: Tensor
     node: Tensor
     neighbor: Tensor
-    effective_size: Tensor
 
 
 def estimate_from_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Estimates:
@@ -55,20 +52,32 @@ def estimate_from_samples(instances: Instances, samples: Subgraphs, log_weight: 
         log_weight: Log-weight of each sample, shape ``[B]``; all equal if not given, which is the policy's own answer.
             For the reward's answer pass :func:`reward_weights`.
     """
-    subgraphs, probability, effective = _tally(instances, samples, log_weight)
-    return Estimates(subgraphs, probability, *marginals(instances, subgraphs, probability), effective)
+    subgraphs, probability = _tally(instances, samples, shares(instances, samples, log_weight))
+    return Estimates(subgraphs, probability, *marginals(instances, subgraphs, probability))
 
 
-def _tally(instances: Instances, samples: Subgraphs, log_weight: Tensor | None) -> tuple[Subgraphs, Tensor, Tensor]:
-    """Lists the different samples and their probabilities, and gives the effective sample size of each instance."""
-    keys = place_keys(instances, samples)
-    _, first, group = first_of_each(keys)
-    weight = torch.zeros(keys.numel(), device=keys.device) if log_weight is None else log_weight
-    weight = weight.double()
-    weight = (weight - segment_logsumexp(weight, samples.instance, len(instances))[samples.instance]).exp()
-    square = segment_sum(weight.square(), samples.instance, len(instances))
-    effective = torch.where(square > 0, 1 / square.clamp(min=1e-300), 0.0)
-    return samples[first], segment_sum(weight, group, first.numel()), effective
+def shares(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Tensor:
+    """Returns the share of each of ``B`` samples in its instance, by log-weights ``[B]``; equal ones if not given."""
+    instance, number = samples.instance, len(instances)
+    if log_weight is None:
+        return 1 / torch.bincount(instance, minlength=number)[instance].double()
+    weight = log_weight.double()
+    return (weight - segment_logsumexp(weight, instance, number)[instance]).exp()
+
+
+def effective_sizes(instances: Instances, samples: Subgraphs, log_weight: Tensor) -> Tensor:
+    """Returns the effective sample size of each instance, shape ``[I]``.
+
+    It is the number of samples of equal weight that would say as much; 0 without samples.
+    """
+    square = segment_sum(shares(instances, samples, log_weight).square(), samples.instance, len(instances))
+    return torch.where(square > 0, 1 / square.clamp(min=1e-300), 0.0)
+
+
+def _tally(instances: Instances, samples: Subgraphs, share: Tensor) -> tuple[Subgraphs, Tensor]:
+    """Lists the different samples and their probabilities, by the share of each."""
+    _, first, group = first_of_each(place_keys(instances, samples))
+    return samples[first], segment_sum(share, group, first.numel())
 
 
 @torch.no_grad()
@@ -101,7 +110,7 @@ def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
     if instances.other_end is not None:
         node[instances.other_end] = 1.0
     edge = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=joins.device)
-    matter = torch.nonzero(joins > _NEGLIGIBLE).flatten()
+    matter = torch.nonzero(joins > NEGLIGIBLE).flatten()
     keys, size = instances.neighbor_key, instances.num_nodes
     for part in matter.split(_ENTRIES_AT_ONCE):
         members = states.members[states.frontier_state[part]]
@@ -153,8 +162,9 @@ def _followed(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def estimate_from_policy(rollouts: Rollouts) -> Estimates:
     """Returns the policy's own estimates: subgraphs as often as they came, the rest by :func:`expected_marginals`."""
-    subgraphs, probability, effective = _tally(rollouts.states.instances, rollouts.subgraphs, None)
-    return Estimates(subgraphs, probability, *expected_marginals(rollouts), effective)
+    instances, samples = rollouts.states.instances, rollouts.subgraphs
+    subgraphs, probability = _tally(instances, samples, shares(instances, samples))
+    return Estimates(subgraphs, probability, *expected_marginals(rollouts))
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.choices import Removal, Weighting
+from gflowexplainer.choices import Inference, Removal, Weighting
 from gflowexplainer.errors import ModelError
 from gflowexplainer.explanation.certificate import PendingCertificate
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -31,11 +31,19 @@ from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
+from gflowexplainer.inference.cpu_estimates import CpuEstimates, on_cpu
 from gflowexplainer.inference.doubts import Doubts
-from gflowexplainer.inference.estimates import Estimates, estimate_from_policy, estimate_from_samples, reward_weights
+from gflowexplainer.inference.estimates import (
+    Estimates,
+    effective_sizes,
+    estimate_from_policy,
+    estimate_from_samples,
+    reward_weights,
+)
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
+from gflowexplainer.inference.search import estimate_from_search
 from gflowexplainer.ops.segments import pointers, segment_argmax
 from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.ops.streams import Stream
@@ -281,9 +289,16 @@ class SampledExplanations:
         instances, (order, first) = self.sampler.instances, self._rows
         rows = order[int(first[i]) : int(first[i + 1])]
         estimates, name = self.estimates, self._namer(i)
+        reward = self.sampler.reward
         found = ranked_paths(
-            instances, i, estimates.subgraphs[rows], estimates.probability[rows], estimates.neighbor, k
-        )  # fmt: skip
+            instances,
+            i,
+            estimates.subgraphs[rows],
+            estimates.probability[rows],
+            estimates.neighbor,
+            k,
+            rate=reward.log_score if isinstance(reward, ConsensusReward) else None,
+        )
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
         ends = instances.edge_index[:, edges].t().tolist()
         edge_of: dict[tuple[int, int], int] = {}
@@ -345,6 +360,7 @@ def explain_instances(
     certificate_limit: int,
     model_name: str,
     config: ModelConfig | None = None,
+    inference: str = Inference.flow,
 ) -> SampledExplanations:
     """Samples the instances of a trained sampler and estimates what explanations show.
 
@@ -355,15 +371,29 @@ def explain_instances(
         certificate_limit: Connected subgraphs up to which a certificate is computed when it is asked for.
         model_name: Fingerprint of the explained model.
         config: Mode, level and return type of the model.
+        inference: ``"flow"``, or ``"search"``: subgraphs come from a beam as wide as there would be samples.
     """
     instances = sampler.instances
+    if inference == Inference.search:
+        settings = sampler.settings
+        found, effective = estimate_from_search(sampler.reward, settings.max_nodes, settings.min_nodes, num_samples)
+        return SampledExplanations(
+            sampler, found, effective, num_samples, Weighting.reward, certificate_limit, model_name, config
+        )
     every = torch.arange(len(instances), device=instances.device)
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
-    log_weight = reward_weights(rollouts, sampler.reward, sampler.settings)
-    weighed = estimate_from_samples(instances, rollouts.subgraphs, log_weight)
-    estimates = weighed if weighting == Weighting.reward else estimate_from_policy(rollouts)
+    if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
+        counted = CpuEstimates(rollouts)
+        estimates, effective = counted.estimates(), counted.effective_sizes(sampler.reward)
+    else:
+        samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
+        effective = effective_sizes(instances, samples, log_weight)
+        if weighting == Weighting.reward:
+            estimates = estimate_from_samples(instances, samples, log_weight)
+        else:
+            estimates = estimate_from_policy(rollouts)
     return SampledExplanations(
-        sampler, estimates, weighed.effective_size, num_samples, weighting, certificate_limit, model_name, config
+        sampler, estimates, effective, num_samples, weighting, certificate_limit, model_name, config
     )
 
 

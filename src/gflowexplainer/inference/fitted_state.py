@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch_geometric.explain import ModelConfig
 
 from gflowexplainer.errors import ConfigError, ModelError
+from gflowexplainer.flow.network import FlowNetwork
 from gflowexplainer.model.config import config_to_dict
-from gflowexplainer.sampler import SamplerState
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.sampler import FlowSampler, SamplerState
+from gflowexplainer.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,14 @@ class FittedState:
     model: str
     config: dict[str, str]
     identity: dict[str, str] | None = None
+    _networks: dict[str, FlowNetwork] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def sampler_of(self, settings: Settings, inputs: TaskInputs) -> FlowSampler:
+        """Returns a sampler of instances that begins with what was learned; the network is built once a device."""
+        place = f"{inputs.instances.level} on {inputs.instances.device}"
+        sampler = FlowSampler(settings, inputs, self.sampler, network=self._networks.get(place))
+        self._networks[place] = sampler.network
+        return sampler
 
     def refuse_others(self, model: str, config: ModelConfig) -> None:
         """Refuses to explain another model, by its fingerprint, or another task."""

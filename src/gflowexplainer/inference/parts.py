@@ -1,11 +1,12 @@
-"""Finds the parts of explanations: the first subgraph where it holds the prediction, else the fewest nodes that do.
+"""Finds the parts of explanations: what is needed and holds, else the first subgraph or the fewest nodes that do.
 
-Candidates are the best subgraph that the flow sampled, and nodes that join one at a time (those of a node's explanation
-connected to it): the most probable first, or those first without which the model loses most. Each is measured on the
-model with everything else removed. Where the best subgraph alone preserves the prediction, it is the one part. Where it
-does not, the smallest set of probable nodes that does, completed by those that are worth nearly as much, is taken apart
-into its connected parts, and those that are not needed are dropped. The one part of a link is its best subgraph, which
-joins both ends: nothing else is tried.
+Candidates are measured on the model with everything else removed. Where the nodes of a graph without any one of which
+its class is lost hold it by themselves, they are the explanation. Otherwise, where the best subgraph that the flow
+sampled preserves the prediction, it is the one part. Where it does not, nodes join one at a time (those of a node's
+explanation connected to it), the most probable first, or those first without which the model loses most: the smallest
+set that holds, completed by those that are worth nearly as much, is taken apart into its connected parts, and those
+that are not needed are dropped. The one part of a link is its best subgraph, which joins both ends: nothing else is
+tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph;
 those of a link grow from both ends.
@@ -35,7 +36,7 @@ HELD = 0.9
 MARGIN = 0.1
 """How much better than random parts is better: in probability, or as a share of the way to a value."""
 _LARGEST = 40
-_NEARLY = 0.02
+_NEARLY, _LITTLE = 0.02, 0.02
 _RANDOM = 40
 _SURPASSED = 0.95
 
@@ -184,21 +185,24 @@ class _Growing:
         return frozenset(self.order[:size])
 
     def gap(self, size: int) -> float:
-        """Says how much less than the last of the first nodes the next one is worth; 0 where that is not the order."""
-        return self.worth[size - 1] - self.worth[size] if self.worth else 0.0
+        """Says how many times what the next one is worth the last of the first nodes is; 0 where that is no order."""
+        least = _LITTLE * self.worth[0] if self.worth else 0.0
+        return (self.worth[size - 1] + least) / (self.worth[size] + least) if self.worth else 0.0
 
 
 def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, probability: Tensor) -> list[NodeSet]:
-    """Picks the first subgraph where it holds, else few nodes that do, else what preserves most."""
+    """Picks what is needed and holds, else the first subgraph if it holds, else few nodes that do or do most."""
     instances = reward.instances
+    if instances.other_end is not None:
+        return list(firsts)
     alone = _measure(reward, list(enumerate(firsts)))
     asked = [i for i, held in enumerate(alone.held.tolist()) if not held]
-    if not asked or instances.other_end is not None:
-        return list(firsts)
-    lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
-    some = torch.tensor(asked, device=instances.device)
-    _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
-    lost[nodes] = losses(reward.predictor, instances.select(some), reward.target.select(some))[:, 0].double()
+    # The nodes around an explained one are many; there, what holds is enough.
+    lost = _lost(reward, list(range(len(firsts))) if instances.level == "graph" else asked)
+    chosen = list(firsts)
+    for i, needed in _necessary(reward, neighbors, firsts, alone.held.tolist(), lost).items():
+        chosen[i] = needed
+        asked = [other for other in asked if other != i]
     lost = lost.abs() if reward.target.label is None else lost
     tried = [
         (i, growing, size)
@@ -207,10 +211,9 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, 
         for size in range(2, len(growing) + 1)
     ]
     if not tried:
-        return list(firsts)
+        return chosen
     measured = _measure(reward, [(i, growing.first(size)) for i, growing, size in tried])
     held, preserved, same = (column.tolist() for column in (measured.held, measured.preserved, measured.same_class))
-    chosen = list(firsts)
     places: dict[int, list[int]] = {i: [] for i in asked}
     for place, (i, _, _) in enumerate(tried):
         places[i].append(place)
@@ -225,6 +228,46 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, 
             _, growing, size = tried[next(place for place in able if preserved[place] >= most - _NEARLY)]
             chosen[i] = growing.first(size)
     return chosen
+
+
+def _lost(reward: Reward, asked: Sequence[int]) -> Tensor:
+    """Returns what the model loses without each node of some instances, 0 in others, shape ``[n]``."""
+    instances = reward.instances
+    lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
+    if asked:
+        some = torch.tensor(asked, device=instances.device)
+        _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
+        lost[nodes] = losses(reward.predictor, instances.select(some), reward.target.select(some))[:, 0].double()
+    return lost
+
+
+def _necessary(
+    reward: Reward, neighbors: _Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], lost: Tensor
+) -> dict[int, NodeSet]:
+    """Finds graphs whose class is held by the nodes that are needed one by one, completed, and names these nodes.
+
+    A first subgraph that holds too is only replaced by them where it is about as large: a node too few or too many.
+    """
+    instances, target = reward.instances, reward.target
+    if target.label is None or instances.level != "graph":
+        return {}
+    every = torch.arange(len(instances), device=instances.device)
+    whole = target.strength(target.prediction, every)[instances.owner].double()
+    needed = (whole - lost).sigmoid() < whole.sigmoid() / 2
+    tried = []
+    for i, (first, holds) in enumerate(zip(firsts, held, strict=True)):
+        least = int(needed[int(instances.ptr[i]) : int(instances.ptr[i + 1])].sum())
+        if 2 <= least <= _LARGEST and (not holds or len(first) / 2 <= least <= 2 * len(first)):
+            growing = _Growing.of(instances, neighbors, i, lost)
+            tried += [(i, growing, size) for size in range(least, min(2 * least, len(growing)) + 1)]
+    if not tried:
+        return {}
+    holding: dict[int, list[tuple[_Growing, int]]] = {}
+    answers = _measure(reward, [(i, growing.first(size)) for i, growing, size in tried]).held.tolist()
+    for (i, growing, size), holds in zip(tried, answers, strict=True):
+        if holds:
+            holding.setdefault(i, []).append((growing, size))
+    return {i: _completed(sets) for i, sets in holding.items()}
 
 
 def _completed(holding: Sequence[tuple[_Growing, int]]) -> NodeSet:

@@ -1,31 +1,38 @@
-"""Paths between both ends of an explained link: those that samples hold, then those along probable edges."""
+"""Paths between both ends of an explained link: those that samples hold, then those of the largest reward."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 
-_STEPS = 20_000
-"""Ways that are begun at most, in search of paths that nobody has sampled."""
+_STEPS, _RATED = 20_000, 500
+"""Ways that are begun at most, in search of paths that nobody has sampled, and paths of them that are rated."""
 _UNLIKELY = 1e-6
 """Probability that an edge counts as having at least, so that paths along edges that nobody took are ranked too."""
 
 
 def ranked_paths(
-    instances: Instances, i: int, subgraphs: Subgraphs, probability: Tensor, neighbor: Tensor, k: int
+    instances: Instances,
+    i: int,
+    subgraphs: Subgraphs,
+    probability: Tensor,
+    neighbor: Tensor,
+    k: int,
+    rate: Callable[[Subgraphs], Tensor] | None = None,
 ) -> list[tuple[tuple[int, ...], float]]:
     """Ranks paths without shortcuts between both ends of the link of instance ``i``.
 
     First come those that lie in sampled subgraphs, by the probability that one holds them; of equal ones the shorter,
-    then that of more probable edges. If these are fewer than ``k``, the best by the product of the probabilities of
-    their edges follow, with probability 0.
+    then that of more probable edges. If these are fewer than ``k``, others of at most that length follow, with
+    probability 0: by their reward, or where that is not cheap by the product of the probabilities of their edges.
 
     Args:
         instances: Instances of links.
@@ -34,6 +41,7 @@ def ranked_paths(
         probability: Probability of each, shape ``[U]``.
         neighbor: Probability of each neighbour entry of all instances, shape ``[m]``.
         k: Number of paths that are wanted.
+        rate: Returns the log-reward of subgraphs, where that is cheap.
 
     Returns:
         At most ``k`` pairs of a path, as flat positions from the first end to the second, and its probability.
@@ -64,7 +72,16 @@ def ranked_paths(
     best = sorted(found.items(), key=order)[:k]
     if len(best) < k:
         longest = max((len(path) for path in found), default=int(instances.hops_to_other_end[first]) + 1)
-        best += [(path, 0.0) for path in _search(around, first, last, longest, k - len(best), set(found))]
+        wanted = k - len(best)
+        others = _search(around, first, last, longest, wanted if rate is None else max(wanted, _RATED), set(found))
+        if rate is not None and others:
+            members = torch.full((len(others), longest), -1, device=instances.device)
+            for row, path in enumerate(others):
+                members[row, : len(path)] = torch.tensor(path, device=instances.device)
+            rating = rate(Subgraphs(torch.full((len(others),), i, device=instances.device), members))
+            # Stable: of equal ones, those along more probable edges stay first.
+            others = [others[row] for row in torch.argsort(-rating, stable=True).tolist()]
+        best += [(path, 0.0) for path in others[:wanted]]
     return best
 
 

@@ -9,7 +9,7 @@ graph is kept alive.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -19,14 +19,17 @@ from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph, flat_graph, flat_tensors
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.model.adapter import InputForm, ModelAdapter
-from gflowexplainer.model.locality import Locality, find_locality, usual_locality
+from gflowexplainer.model.locality import Locality, find_locality
 from gflowexplainer.model.observer import Observation
+from gflowexplainer.model.parts_probe import probe_parts
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.storage.identity import model_fingerprint
 
 _COMPARED = 8
 """Entries of a tensor whose contents are compared."""
+_NUMPY = (torch.float32, torch.float64, torch.int64, torch.int32, torch.bool)
+"""Types whose contents NumPy can look at without a copy."""
 
 
 class TensorMark:
@@ -37,22 +40,18 @@ class TensorMark:
     """
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        self._seen = {name: (weakref.ref(tensor), _facts(tensor), _some(tensor)) for name, tensor in tensors.items()}
+        self._seen = {name: (weakref.ref(tensor), _facts(tensor)) for name, tensor in tensors.items()}
+        self._some = _some(tensors.values())
 
     def fits(self, tensors: Mapping[str, Tensor]) -> bool:
         """Whether these are the same tensors and none was written to."""
         if tensors.keys() != self._seen.keys():
             return False
         for name, tensor in tensors.items():
-            known, facts, some = self._seen[name]
-            if (
-                known() is not tensor
-                or facts is None
-                or facts != _facts(tensor)
-                or not torch.equal(some, _some(tensor))
-            ):
+            known, facts = self._seen[name]
+            if known() is not tensor or facts is None or facts != _facts(tensor):
                 return False
-        return True
+        return self._some == _some(tensors.values())
 
 
 def _facts(tensor: Tensor) -> tuple[Any, ...] | None:
@@ -62,12 +61,21 @@ def _facts(tensor: Tensor) -> tuple[Any, ...] | None:
     return tensor.data_ptr(), tensor._version, tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
 
 
-def _some(tensor: Tensor) -> Tensor:
-    """Returns a few entries of a tensor, spread over it."""
-    if tensor.layout != torch.strided:
-        return torch.empty(0)
-    flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
-    return flat[:: max(1, flat.numel() // _COMPARED)][: _COMPARED + 1].clone()
+def _some(tensors: Iterable[Tensor]) -> bytes:
+    """Returns a few entries of each tensor, spread over it; those on a GPU are fetched together."""
+    here, elsewhere = [], []
+    for tensor in tensors:
+        if tensor.layout != torch.strided:
+            continue
+        flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
+        some = flat[:: max(1, flat.numel() // _COMPARED)][: _COMPARED + 1]
+        if some.device.type == "cpu" and some.dtype in _NUMPY:
+            here.append(some.numpy().tobytes())
+        else:
+            elsewhere.append(some.clone().view(torch.uint8))
+    if elsewhere:
+        here.append(torch.cat(elsewhere).cpu().numpy().tobytes())
+    return b"".join(here)
 
 
 class KeptForModel:
@@ -85,6 +93,8 @@ class KeptForModel:
         self._flat: dict[str, Tensor] = {}
         self._localities: dict[tuple[Any, ...], Locality] = {}
         self._adapter: ModelAdapter | None = None
+        self._found: dict[Any, Any] = {}
+        self._looked_at: tuple[weakref.ref[Predictor], weakref.ref[InputGraph] | None] | None = None
 
     def adapted(self, model: nn.Module, form: InputForm) -> nn.Module:
         """Puts a model behind an adapter for a form of input; the same one as long as both are the same."""
@@ -93,29 +103,39 @@ class KeptForModel:
                 self._adapter = ModelAdapter(model, form=form)
             return self._adapter
 
+    def fingerprint_of(self, predictor: Predictor) -> str:
+        """Returns the fingerprint of the model of a call, which has its own predictor; looked at once a call."""
+        with GLOBAL_STATE:
+            known = self._looked_at
+            if known is None or known[0]() is not predictor:
+                self.fingerprint(predictor.model)
+                self._looked_at = weakref.ref(predictor), None
+            return self._fingerprint
+
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
         with GLOBAL_STATE:
-            tensors, make = _weights(model), _make(model)
+            tensors, make = _look_at(model)
             if self._model is None or self._make != make or not self._model.fits(tensors):
                 self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
                 self._whole = None
-                self._localities = {}
+                self._localities, self._found = {}, {}
+                self._looked_at = None
             return self._fingerprint
 
     def locality(self, predictor: Predictor, graph: InputGraph) -> Locality:
         """Returns what the predictions of a model can depend on, found out once for each way to call it.
 
-        A heterogeneous model is not called on a graph of ours: it is taken to look along edges.
+        A heterogeneous model, and one that fails on a graph of ours, is called on parts of the user's.
         """
-        if graph.typed is not None:
-            return usual_locality(predictor.level, predictor.takes_batch)
         with GLOBAL_STATE:
-            self.fingerprint(predictor.model)
-            way = (predictor.level, graph.x.size(1), tuple(graph.arguments))
+            self.fingerprint_of(predictor)
+            way = (predictor.level, graph.x.size(1), tuple(graph.arguments), predictor.way)
             if way not in self._localities:
-                model, level = predictor.model, predictor.level
-                self._localities[way] = find_locality(model, level, graph, takes_batch=predictor.takes_batch)
+                model, level, found = predictor.model, predictor.level, None
+                if graph.typed is None:
+                    found = find_locality(model, level, graph, takes_batch=predictor.takes_batch)
+                self._localities[way] = probe_parts(predictor, graph) if found is None else found
             return self._localities[way]
 
     def flat(self, typed: TypedGraph) -> InputGraph:
@@ -129,17 +149,31 @@ class KeptForModel:
     def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
         """Returns the index of a graph and what the model says of all of it, where they are known still."""
         with GLOBAL_STATE:
-            self.fingerprint(predictor.model)
+            self.fingerprint_of(predictor)
             if not self._is_of(predictor, graph):
                 self._graph = self._index = self._whole = None
+                self._found = {}
+            else:
+                self._looked_at = weakref.ref(predictor), weakref.ref(graph)
             return self._index, self._whole
 
     def keep(self, predictor: Predictor, graph: InputGraph, index: GraphIndex, whole: Observation | None) -> None:
         """Remembers what was found out about a graph."""
         with GLOBAL_STATE:
+            known = self._looked_at
+            here = known is not None and known[0]() is predictor and known[1] is not None and known[1]() is graph
+            if here and index is self._index and (whole is None or whole is self._whole):
+                return
             if not self._is_of(predictor, graph):
                 self._graph, self._rest, self._whole = TensorMark(_tensors(graph)), _rest(predictor, graph), None
+                self._found = {}
             self._index, self._whole = index, self._whole if whole is None else whole
+
+    def found(self, predictor: Predictor, graph: InputGraph) -> dict[Any, Any]:
+        """Returns what else was found out about model and graph, to add to; it is dropped when either changes."""
+        with GLOBAL_STATE:
+            self.fingerprint_of(predictor)
+            return self._found if self._is_of(predictor, graph) else {}
 
     def _is_of(self, predictor: Predictor, graph: InputGraph) -> bool:
         known = self._graph is not None and self._graph.fits(_tensors(graph))
@@ -156,27 +190,28 @@ class KeptForModel:
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def _weights(model: nn.Module) -> dict[str, Tensor]:
-    """Returns every tensor of a model: parameters, buffers, and those that are plain attributes."""
-    loose = {
-        f"{name}!{key}": value
-        for name, module in model.named_modules()
-        for key, value in vars(module).items()
-        if isinstance(value, Tensor)
-    }
-    return dict(model.named_parameters()) | dict(model.named_buffers()) | loose
+def _look_at(model: nn.Module) -> tuple[dict[str, Tensor], tuple[Any, ...]]:
+    """Looks at every module of a model once.
 
-
-def _make(model: nn.Module) -> tuple[Any, ...]:
-    """Returns which object a model is, and what its modules say of themselves in plain values."""
-    return weakref.ref(model), tuple(
-        (
-            name,
-            type(module),
-            tuple((k, v) for k, v in vars(module).items() if k != "training" and isinstance(v, _PLAIN)),
-        )
-        for name, module in model.named_modules()
-    )
+    Returns:
+        Its tensors by name: parameters, buffers, and those that are plain attributes. And which object it is, and what
+        its modules say of themselves in plain values.
+    """
+    tensors: dict[str, Tensor] = {}
+    said: list[Any] = [weakref.ref(model)]
+    for name, module in model.named_modules():
+        said += [name, type(module)]
+        for key, value in vars(module).items():
+            if isinstance(value, _PLAIN):
+                if key != "training":
+                    said += [key, value]
+            elif isinstance(value, Tensor):
+                tensors[f"{name}!{key}"] = value
+        for kind in (module._parameters, module._buffers):
+            for key, value in kind.items():
+                if value is not None:
+                    tensors[f"{name}.{key}"] = value
+    return tensors, tuple(said)
 
 
 def _tensors(graph: InputGraph) -> dict[str, Tensor]:

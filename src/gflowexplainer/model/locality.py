@@ -30,7 +30,7 @@ LENGTH, OTHER = 32, 8
 """Nodes of the path and of the other part. Information that travels farther than the path is long is not followed."""
 _WIDER = 2
 """Steps by which instances may be wider than information travels."""
-_TOLERANCE = 1e-4
+TOLERANCE = 1e-4
 """Outputs that differ by less, relative to the largest, are the same: sums may be made in another order."""
 
 
@@ -44,6 +44,7 @@ class Locality:
         together: How many subgraphs are evaluated at once: ``"union"``, ``"batch"`` or ``"alone"``.
         writes: Arguments that the model writes into.
         random: By how much outputs differ where the same is asked twice; 0 for a model that is a function.
+        failure: Why it could not be found out, in words; empty if it could. Then everything counts.
     """
 
     hops: int | None = None
@@ -51,11 +52,17 @@ class Locality:
     together: str = "union"
     writes: tuple[str, ...] = ()
     random: float = 0.0
+    failure: str = ""
 
     def notes(self, name: str, num_hops: int) -> tuple[str, ...]:
         """Says in words what a user should know about a model called ``name``, seen ``num_hops`` steps deep."""
         said = []
-        if self.together == "alone" and not self.local:
+        if self.failure:
+            said.append(
+                f"What predictions of {name} depend on could not be found out ({self.failure}). It is taken to look at "
+                "everything it is given: subgraphs are evaluated one at a time, which is slow and safe."
+            )
+        elif self.together == "alone" and not self.local:
             said.append(
                 f"{name} looks at all nodes it is given and does not tell graphs apart by 'batch', so subgraphs are "
                 "evaluated one at a time, which is slow."
@@ -75,7 +82,7 @@ class Locality:
         return tuple(said)
 
 
-def find_locality(model: nn.Module, level: str, graph: InputGraph, *, takes_batch: bool) -> Locality:
+def find_locality(model: nn.Module, level: str, graph: InputGraph, *, takes_batch: bool) -> Locality | None:
     """Finds out what the predictions of a model can depend on.
 
     Args:
@@ -86,15 +93,14 @@ def find_locality(model: nn.Module, level: str, graph: InputGraph, *, takes_batc
         takes_batch: Whether the model can be called with ``batch``.
 
     Returns:
-        What was found; of a model that cannot be called on another graph than the user's own, the assumption that
-        messages along edges are all there is.
+        What was found; ``None`` of a model that cannot be called on another graph than the user's own.
     """
     usual = usual_locality(level, takes_batch)
     try:
         with evaluation_mode(model):
             return _probe(_Caller(model, level, graph), usual, takes_batch)
-    except _Unusable:
-        return usual
+    except Unusable:
+        return None
 
 
 def usual_locality(level: str, takes_batch: bool) -> Locality:
@@ -102,7 +108,7 @@ def usual_locality(level: str, takes_batch: bool) -> Locality:
     return Locality(together="union" if level != "graph" else "batch" if takes_batch else "alone")
 
 
-class _Unusable(Exception):
+class Unusable(Exception):
     """The model cannot be called on a graph of ours."""
 
 
@@ -111,10 +117,10 @@ def _probe(caller: _Caller, usual: Locality, takes_batch: bool) -> Locality:
     if usual.together == "alone":  # a model of graphs that cannot be given several at once
         first, writes = caller.call(LENGTH, 0)
         again, _ = caller.call(LENGTH, 0)
-        return replace(usual, writes=writes, random=_gap(first, again))
+        return replace(usual, writes=writes, random=gap(first, again))
     both, writes = caller.call(LENGTH, OTHER, batch=usual.together == "batch")
     again, _ = caller.call(LENGTH, OTHER, batch=usual.together == "batch")
-    found = replace(usual, writes=writes, random=_gap(both, again))
+    found = replace(usual, writes=writes, random=gap(both, again))
     apart, hops = caller.apart(both, batch=usual.together == "batch", random=found.random)
     if apart:
         wide = None if hops is None else caller.wide_enough(both, hops)
@@ -166,29 +172,29 @@ class _Caller:
         try:
             output = self.model(given.pop("x"), given.pop("edge_index"), **given)
         except Exception as error:
-            raise _Unusable from error
+            raise Unusable from error
         rows = 1 + (other > 0) if self.level == "graph" else length + other
         if not isinstance(output, Tensor) or output.dim() == 0 or output.layout != torch.strided:
-            raise _Unusable
+            raise Unusable
         output = output.reshape(1, -1) if rows == 1 else output
         if output.size(0) != rows or not output.is_floating_point():
-            raise _Unusable
+            raise Unusable
         wrote = [name for name, value in before.items() if not torch.equal(value, arguments[name])]
         return output.reshape(rows, -1), tuple(wrote)
 
     def apart(self, together: Tensor, *, batch: bool, random: float) -> tuple[bool, int | None]:
         """Whether the parts know nothing of one another, and how many steps information travels in the first."""
         if not torch.isfinite(together).all():
-            raise _Unusable
+            raise Unusable
         mine = 1 if self.level == "graph" else LENGTH
         scale = 1 + float(together.abs().max())
         for length, first, rows in ((LENGTH, 0, slice(0, mine)), (OTHER, LENGTH, slice(mine, None))):
             alone, _ = self.call(length, 0, first=first, batch=batch)
-            if _gap(alone, together[rows]) > max(_TOLERANCE * scale, 3 * random):
+            if gap(alone, together[rows]) > max(TOLERANCE * scale, 3 * random):
                 return False, None
         try:
             touched = self.call(LENGTH, OTHER, batch=batch, hidden=True)[0].isnan().any(dim=1)
-        except _Unusable:  # features that may not be NaN, as they name something
+        except Unusable:  # features that may not be NaN, as they name something
             return True, None
         if touched[mine:].any():
             return False, None
@@ -203,7 +209,7 @@ class _Caller:
             if steps + 2 > LENGTH:
                 return hops
             cut, _ = self.call(steps + 2, 0, inner=steps)
-            if _gap(cut[:1], together[:1]) <= _TOLERANCE * scale:
+            if gap(cut[:1], together[:1]) <= TOLERANCE * scale:
                 return steps
         return None
 
@@ -236,10 +242,10 @@ def _rows(values: Tensor, rows: Tensor) -> Tensor:
     return torch.nan_to_num(picked, 0.0, 0.0, 0.0) if picked.is_floating_point() else picked.clone()
 
 
-def _gap(one: Tensor, other: Tensor) -> float:
+def gap(one: Tensor, other: Tensor) -> float:
     """Returns the largest difference between two outputs; 0 if it is that of rounding."""
     if one.shape != other.shape or one.numel() == 0:
-        raise _Unusable
+        raise Unusable
     gap = float((one.double() - other.double()).abs().max())
     return gap if gap > 1e-6 * (1 + float(one.abs().max())) or gap != gap else 0.0
 

@@ -230,7 +230,7 @@ class Predictor:
         arguments: dict[str, Any] = dict(instances.shared_arguments)
         arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
         arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
-        x = instances.x[node]
+        x = instances.rows(node)
         rows = num_graphs if self.level == "graph" else x.size(0)
         if pairs is not None:
             arguments, rows = arguments | {"edge_label_index": pairs}, pairs.size(1)
@@ -284,6 +284,24 @@ class Predictor:
                 f"{type(self.model).__name__} failed when called with ({names}) on a part of the graph: "
                 f"{type(error).__name__}: {error}{remedy(error)}"
             ) from error
+
+    @property
+    def way(self) -> tuple[Any, ...]:
+        """What else decides how the model is called."""
+        return ()
+
+    def predicted(self, num_nodes: int) -> tuple[slice, ...]:
+        """Returns which of the nodes may be predicted at, or be the first and the second end of a link."""
+        return (slice(0, num_nodes),) * (2 if self.level == "edge" else 1)
+
+    def call_hidden(
+        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None
+    ) -> Tensor:
+        """Calls the model with NaN for the features of the ``hidden`` nodes ``[n]``."""
+        if hidden is not None:
+            x = x.clone()
+            x[hidden] = torch.nan
+        return self._call(x, edge_index, arguments)
 
     def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
         """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.

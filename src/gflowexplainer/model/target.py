@@ -45,9 +45,11 @@ class Target:
         deviation is how far the prediction moves when all else than the explained node is removed (at graph level: all
         edges), so that rewards compare across instances.
         """
-        with predictor.evaluating():
-            prediction = predictor.whole(instances) if prediction is None else prediction
-            if predictor.mode == "regression":
+        if prediction is None:
+            with predictor.evaluating():
+                prediction = predictor.whole(instances)
+        if predictor.mode == "regression":
+            with predictor.evaluating():
                 bare = _bare_prediction(predictor, instances)
                 scale = (prediction - bare).abs().sum(dim=1).clamp(min=1e-6)
                 return cls(prediction if label is None else _values(label, prediction), None, scale)

@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.checks import check_graph, check_index
+from gflowexplainer.graphs.cpu_cut import cut_nodes
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
@@ -141,10 +142,18 @@ class NodeTask(Task):
         """Cuts out the instances of any nodes of the graph, with the model's own predictions."""
         return self._cut(nodes, None)
 
+    def found(self) -> dict[Any, Any]:
+        """Returns what was found out about model and graph in earlier calls, to add to."""
+        return self._kept.found(self.predictor, self.graph)
+
     def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, int]:
         """Returns the class that the model predicts at nodes, ``[I]``, and the size of the largest instance there."""
-        instances = self._instances(nodes)
-        return Target.of(self.predictor, instances).label, int(instances.node_counts.max())
+        instances, whole = self._instances(nodes), self._observer.whole
+        # What the model says of the whole graph is what it says of an instance in its surroundings.
+        known = None if whole is None else self.predictor.read(whole.output[nodes])
+        if self.predictor.mode == "regression":
+            return None, int(instances.node_counts.max())
+        return Target.of(self.predictor, instances, prediction=known).label, int(instances.node_counts.max())
 
     @property
     def _everything(self) -> bool:
@@ -153,8 +162,18 @@ class NodeTask(Task):
 
     def _instances(self, nodes: Tensor) -> Instances:
         graph, hops = self._detached, None if self._everything else self.predictor.num_hops
-        cut = Instances.cut(graph.x, self._graph_index, nodes, hops, limit=self._limit, **graph.arguments)
-        return self.predictor.typed(cut)
+        predictor = self.predictor
+        return cut_nodes(
+            graph.x,
+            self._graph_index,
+            nodes,
+            hops,
+            limit=self._limit,
+            # The model was evaluated on all of the graph, so all of it was looked at.
+            finite=self._observer.whole is not None,
+            kinds=(predictor.num_types, predictor.num_relations),
+            arguments=graph.arguments,
+        )
 
     def _cut(self, nodes: Tensor, label: Tensor | None) -> TaskInputs:
         instances, predictor = self._instances(nodes), self.predictor

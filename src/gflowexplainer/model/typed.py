@@ -134,7 +134,31 @@ class TypedPredictor(Predictor):
         )
 
     def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
+        return self._evaluate(self.typed_call(edge_index, arguments))
+
+    @property
+    def way(self) -> tuple[Any, ...]:
+        """See :class:`Predictor`."""
+        return self.node_type, self.edge_type
+
+    def predicted(self, num_nodes: int) -> tuple[slice, ...]:
+        """See :class:`Predictor`."""
+        if self.level == "edge":
+            source, _, target = _needed("edge_type", self.edge_type)
+            return self.graph.span(source), self.graph.span(target)
+        return (self.graph.span(_needed("node_type", self.node_type)),)
+
+    def call_hidden(
+        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None
+    ) -> Tensor:
+        """See :class:`Predictor`; of types without real features, nothing is hidden."""
         call = self.typed_call(edge_index, arguments)
+        for key, value in call.x_dict.items():
+            if hidden is not None and value.is_floating_point():
+                value[hidden[call.nodes[key]]] = torch.nan
+        return self._evaluate(call)
+
+    def _evaluate(self, call: TypedCall) -> Tensor:
         try:
             with self._held(call):
                 answer = self.model(call.x_dict, call.edge_index_dict, **call.arguments)

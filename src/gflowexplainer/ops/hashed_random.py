@@ -4,7 +4,11 @@ A random stream that is drawn from in order gives another answer when instances 
 Here every number is a hash (SplitMix64) of integers that name its use: seed, instance, sample, step, node.
 """
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -39,8 +43,22 @@ def _mix_number(x: int) -> int:
     return z ^ (z >> 31)
 
 
+def combine_integers(*parts: int) -> int:
+    """Does what :func:`combine` does to plain numbers, as a signed one."""
+    number = 0
+    for part in parts:
+        number = _mix_number(number + part)
+    return _signed(number)
+
+
 def combine(*parts: Tensor | int) -> Tensor:
     """Hashes several integers, of shapes that broadcast, into one int64; the order of the parts matters."""
+    if all(part.device.type == "cpu" for part in parts if isinstance(part, Tensor)):
+        if not any(isinstance(part, Tensor) for part in parts):
+            return torch.tensor(combine_integers(*map(int, parts)))
+        # The same numbers in a tenth of the time where there are few: NumPy begins sooner.
+        found = combine_numbers(*(part.numpy() if isinstance(part, Tensor) else int(part) for part in parts))
+        return torch.from_numpy(found).reshape(np.broadcast_shapes(*(_shape(part) for part in parts)))
     number, rest = 0, list(parts)
     while rest and not isinstance(rest[0], Tensor):
         number = _mix_number(number + int(rest.pop(0)))
@@ -54,9 +72,44 @@ def combine(*parts: Tensor | int) -> Tensor:
     return torch.as_tensor(key)
 
 
+def _shape(part: Tensor | int) -> tuple[int, ...]:
+    return tuple(part.shape) if isinstance(part, Tensor) else ()
+
+
 def uniform(*parts: Tensor | int) -> Tensor:
     """Returns a number in the open interval (0, 1) for each combination of ``parts``, as float64."""
     return (_shift_right(combine(*parts), 12).double() + 0.5) * 2.0**-52
+
+
+def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
+    """Does what :func:`mix` does to unsigned numbers in NumPy."""
+    z = x + np.uint64(_GOLDEN & _MASK)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(_FIRST & _MASK)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(_SECOND & _MASK)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def combine_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
+    """Does what :func:`combine` does, in NumPy: int64 arrays of shapes that broadcast, or plain numbers."""
+    number, rest = 0, list(parts)
+    while rest and isinstance(first := rest[0], int):
+        number = _mix_number(number + first)
+        rest.pop(0)
+    key: NDArray[Any] = np.array([number], dtype=np.uint64)
+    for part in rest:
+        if isinstance(part, int):
+            key = _mix_numbers(key + np.uint64(part & _MASK))
+        else:
+            key = _mix_numbers(key + np.atleast_1d(part.astype(np.int64)).view(np.uint64))
+    return key.view(np.int64)
+
+
+def uniform_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
+    """Does what :func:`uniform` does, in NumPy."""
+    return ((combine_numbers(*parts).view(np.uint64) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def hash_rows(values: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from gflowexplainer.ops.numpy_segments import flat_ranges
+
 
 def pointers(counts: Tensor) -> Tensor:
     """Turns segment lengths ``[S]`` into segment boundaries ``[S + 1]`` that start at 0."""
@@ -25,6 +27,8 @@ def ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         The segment ``i`` of every element and the element itself, both of shape ``[sum(counts)]``.
     """
+    if counts.device.type == "cpu":
+        return tuple(map(torch.from_numpy, flat_ranges(starts.numpy(), counts.numpy())))  # type: ignore[return-value]
     owner = segment_ids(counts)
     first = pointers(counts)[:-1]
     position = torch.arange(owner.numel(), device=counts.device)

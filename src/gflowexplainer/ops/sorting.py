@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gflowexplainer.ops.numpy_segments import first_places
+
 _CLOSE = 4
 """Keys lie close where there is one for each so many numbers."""
 
@@ -52,6 +54,8 @@ def unique_groups(keys: Tensor, *, runs: bool = False, bound: int | None = None)
 
 def first_of_each(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Lists the different keys of ``[N]``, ascending, where each occurs first, and which of them each key is."""
+    if keys.device.type == "cpu":
+        return tuple(map(torch.from_numpy, first_places(keys.numpy())))  # type: ignore[return-value]
     found, group = unique_groups(keys)
     position = torch.arange(keys.numel(), device=keys.device)
     first = torch.full_like(found, keys.numel()).scatter_reduce_(0, group, position, "amin")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.choices import Removal
@@ -20,6 +23,7 @@ from gflowexplainer.rewards.cache import KeyedCache
 
 REMOVALS = (Removal.induced.value, Removal.isolate.value)
 """Meanings of "without the rest"."""
+_NO_SPREAD = 1e-6
 
 
 class Reward(ABC):
@@ -112,11 +116,14 @@ class Reward(ABC):
         if not self.relative:
             return
         score, instance = self.log_score(subgraphs), subgraphs.instance
+        if instance.device.type == "cpu":
+            self.spread = torch.from_numpy(_spread(score.numpy(), instance.numpy(), len(self.instances))).to(score)
+            return
         count = torch.bincount(instance, minlength=len(self.instances)).clamp(min=1)
         mean = segment_sum(score, instance, len(self.instances)) / count
         square = segment_sum((score - mean[instance]).square(), instance, len(self.instances)) / count
         spread = square.sqrt()
-        self.spread = torch.where(spread > 1e-6, spread, 1.0)
+        self.spread = torch.where(spread > _NO_SPREAD, spread, 1.0)
 
     def settle_spread(self) -> None:
         """Bounds the spreads that were measured, where a reward knows of a bound; this one does not."""
@@ -171,3 +178,12 @@ class Reward(ABC):
         is_root = torch.zeros(self.instances.num_nodes, dtype=torch.bool, device=node.device)
         is_root[self.instances.roots] = True
         return is_root[node]
+
+
+def _spread(score: NDArray[Any], instance: NDArray[Any], number: int) -> NDArray[Any]:
+    """Returns the standard deviation of scores ``[B]`` within each of ``number`` instances; 1 where there is none."""
+    count = np.maximum(np.bincount(instance, minlength=number), 1)
+    mean = np.bincount(instance, weights=score, minlength=number) / count
+    deviation = score - mean.take(instance)
+    spread = np.sqrt(np.bincount(instance, weights=deviation * deviation, minlength=number) / count)
+    return np.where(spread > _NO_SPREAD, spread, 1.0)

@@ -69,16 +69,22 @@ def candidates_of(settings: Settings, inputs: TaskInputs) -> Candidates:
     )
 
 
-def find_consensus(settings: Settings, inputs: TaskInputs, own: Tensor | None = None) -> Consensus:
+def find_consensus(
+    settings: Settings, inputs: TaskInputs, own: Tensor | None = None, *, most: int | None = None
+) -> Consensus:
     """Learns what preserves predictions in general from random subgraphs of all instances.
 
     Args:
         settings: All settings.
         inputs: The instances, with what the model says of them.
         own: What the model loses without each node, where it is known already.
+        most: Rollouts that it is learned from at most, over all instances; two of each at least.
     """
     candidates = candidates_of(settings, inputs)
-    rollouts = _num_measured(inputs.predictor, inputs.instances, settings) // len(candidates.keep_probabilities)
+    rollouts = _num_measured(inputs.predictor, inputs.instances, settings)
+    if most is not None:
+        rollouts = min(rollouts, most // len(inputs))
+    rollouts //= len(candidates.keep_probabilities)
     subgraphs = random_subgraphs(inputs.instances, settings, max(2, rollouts), Stream.measuring)
     return learn_consensus(
         inputs, subgraphs, candidates, num_contexts=settings.num_contexts, seed=settings.seed, own=own

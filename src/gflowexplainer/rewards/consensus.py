@@ -12,6 +12,9 @@ and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that 
 beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
 in the instance itself and is believed (:mod:`~gflowexplainer.rewards.learning`), more of it counts more:
 :math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here knows how large a subgraph may become.
+
+Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the
+size: otherwise ends that speak against the link would be outweighed by ever more nodes around them.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +34,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
+from gflowexplainer.ops.numpy_segments import found_in
 from gflowexplainer.ops.segments import segment_max, segment_sum
 from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.evidence import Evidence
@@ -256,6 +261,9 @@ class ConsensusReward(Reward):
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
         self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
+        self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
+        if instances.other_end is not None:
+            self._counted[instances.roots] = False
 
     def node_values(self) -> Tensor:
         """Returns what speaks for each node, itself and its edges on average, in units of log-reward, ``[n, 2]``."""
@@ -334,13 +342,34 @@ class ConsensusReward(Reward):
         return self._log_score(subgraphs)
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
-        filled = subgraphs.filled
-        evidence = torch.where(filled, self.node_value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)
+        if subgraphs.members.device.type == "cpu":
+            return self._score_on_cpu(subgraphs)
+        members = subgraphs.members.clamp(min=0)
+        filled = subgraphs.filled & self._counted[members]
+        evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
         inner = inner_edges(self.instances, subgraphs)
         # An edge has the same value seen from either end.
         evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
         size = filled.sum(dim=1).clamp(min=1).double()
         per_node = self._directed(evidence) / size ** (1 - self._growth)
+        return per_node - self._tie[subgraphs.instance] * size.log()
+
+    def _score_on_cpu(self, subgraphs: Subgraphs) -> Tensor:
+        """Does the same by NumPy, which begins sooner."""
+        members = subgraphs.members.numpy()
+        filled, member = members >= 0, np.maximum(members, 0)
+        counted = filled & self._counted.numpy().take(member)
+        evidence = np.where(counted, self.node_value.numpy().take(member), 0).sum(axis=1)
+        used = int(filled.sum(axis=1).max(initial=0))
+        one, other = np.triu_indices(used, 1)
+        # Slots are filled from the front, so the later one tells whether there are two.
+        row, pair = filled.take(other, axis=1).nonzero()
+        wanted = members[row, one.take(pair)] * self.instances.num_nodes + members[row, other.take(pair)]
+        entry, found = found_in(self.instances.neighbor_key.numpy(), wanted)
+        value = self.entry_value.numpy().take(entry[found])
+        evidence = evidence + np.bincount(row[found], weights=value, minlength=evidence.size)
+        size = torch.from_numpy(np.maximum(counted.sum(axis=1), 1).astype(np.float64))
+        per_node = self._directed(torch.from_numpy(evidence)) / size ** (1 - self._growth)
         return per_node - self._tie[subgraphs.instance] * size.log()
 
     @property

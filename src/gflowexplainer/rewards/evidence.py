@@ -186,7 +186,7 @@ def _shared(inputs: TaskInputs) -> Tensor:
     if inputs.instances.num_types > 1:
         return _typed_evidence(inputs)
     if inputs.instances.level == "graph":
-        return inputs.instances.x
+        return inputs.instances.rows()
     if inputs.node_prediction is None:
         raise ConfigError(
             "The consensus reward needs what the model predicts at every node. Pass 'node_prediction' or use "
@@ -212,7 +212,7 @@ def _typed_evidence(inputs: TaskInputs) -> Tensor:
 
     The features that the flow network is told, the columns of ``x``, hold the type already.
     """
-    x, types = inputs.instances.x.double(), inputs.instances.num_types
+    x, types = inputs.instances.rows().double(), inputs.instances.num_types
     few = x if x.size(1) < MAX_KINDS else x[:, : types if types > 1 else 0]
     if inputs.node_prediction is None:
         return few

@@ -26,10 +26,12 @@ _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes as are needed are asked for their class, so many at once."""
 _LARGE = 300
 """Nodes of a large instance."""
+_CONTEXTS, _ROLLOUTS = 8, 64
+"""Contexts of each reference node and rollouts of all of them, at most: somebody is waiting for the first answer."""
 
 
 class ReferenceNodes:
-    """Learns a consensus for each explained class, once.
+    """Learns a consensus for each explained class, once for a model and a graph; later calls find it there.
 
     Args:
         task: What is explained; the graph behind it is where reference nodes come from.
@@ -38,7 +40,6 @@ class ReferenceNodes:
 
     def __init__(self, task: AnyTask, settings: Settings) -> None:
         self.task, self.settings = task, settings
-        self._known: dict[int | None, Consensus | None] = {}
 
     def consensus(self, inputs: TaskInputs) -> Consensus | None:
         """Returns what preserves the class of the one instance of ``inputs`` in general.
@@ -51,13 +52,14 @@ class ReferenceNodes:
         if not isinstance(self.task, NodeTask) or inputs.instances.num_nodes >= _LARGE:
             return None
         label = None if inputs.target.label is None else int(inputs.target.label)
-        if label not in self._known:
+        known, name = self.task.found(), ("consensus", label)
+        if name not in known:
             try:
-                self._known[label] = self._learn(self.task, label)
+                known[name] = self._learn(self.task, label)
             except InstanceError:
                 # Something is wrong with nodes that nobody wants explained.
-                self._known[label] = None
-        return self._known[label]
+                known[name] = None
+        return known[name]
 
     def _learn(self, task: NodeTask, label: int | None) -> Consensus | None:
         settings = self.settings
@@ -77,4 +79,5 @@ class ReferenceNodes:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
         inputs = task.inputs_at(called[by_class][: settings.reference_nodes].sort().values)
-        return find_consensus(settings, inputs)
+        few = settings.change(num_contexts=min(settings.num_contexts, _CONTEXTS))
+        return find_consensus(few, inputs, most=_ROLLOUTS)

@@ -190,7 +190,9 @@ def _tensor_pieces(tensor: Tensor) -> Iterator[bytes | memoryview]:
 
 def _blocks(tensor: Tensor) -> Iterator[memoryview]:
     """Reads the bytes of a dense tensor in blocks; of a very large one, blocks that are spread over it."""
-    flat = tensor.contiguous().flatten().view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
+    # A single entry counts as contiguous whatever its stride, but cannot be viewed as bytes then.
+    dense = tensor.clone(memory_format=torch.contiguous_format) if tensor.numel() == 1 else tensor.contiguous()
+    flat = dense.flatten().view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
     count = -(-flat.numel() // BLOCK)
     wanted: Sequence[int] = range(count)
     if flat.numel() > WHOLE:

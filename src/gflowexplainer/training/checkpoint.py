@@ -72,7 +72,7 @@ def training_identity(sampler: FlowSampler) -> dict[str, str]:
     """Names what a training of a sampler depends on, by what it was given of its instances."""
     instances = sampler.instances
     outer = instances.surroundings or instances
-    given = {"x": outer.x, "edge_index": outer.edge_index}
+    given = {"x": outer.rows(), "edge_index": outer.edge_index}
     given |= outer.node_arguments | outer.edge_arguments | outer.shared_arguments
     target = sampler.inputs.target
     return identity_of(

@@ -113,15 +113,12 @@ class Trainer:
     def step(self) -> UpdateRecord:
         """Performs one update and tells how it went; several processes do so together, each with its instances."""
         began, batch = time.perf_counter(), self.ranks.mine(self._batch())
-        encoding = self.sampler.encode(batch)
-        grown = [self._grow(batch, encoding), self._regrow(batch)]
+        grown = [self._grow(batch), self._regrow(batch)]
         rewards = [None if rollouts is None else self.sampler.log_rewards(rollouts) for rollouts in grown]
         ends, score = self._ends(grown[0])
         record: UpdateRecord = {"iteration": self.iteration}
-        for number in range(self.settings.descents):
-            if number:
-                encoding = self.sampler.encode(batch)
-            losses = [self._loss(*each, encoding) for each in zip(grown, rewards, strict=True)]
+        for _ in range(self.settings.descents):
+            losses = [self._loss(*each) for each in zip(grown, rewards, strict=True)]
             losses += [_sum(score), _sum(ends.size.to(score))]
             (fresh, again, *_), values = self.ranks.mean(*losses)
             loss = values[0] + values[1]
@@ -147,11 +144,13 @@ class Trainer:
         if self.ranks.size > 1:
             self.reward.exchange(self.ranks.rows)
 
-    def _grow(self, batch: Tensor, encoding: Any) -> Rollouts | None:
+    def _grow(self, batch: Tensor) -> Rollouts | None:
         """Samples from the instances of ``batch``; ``None`` if a process has none."""
         if not batch.numel():
             return None
         several = batch.repeat_interleave(self.settings.rollouts)
+        with torch.no_grad():
+            encoding = self.sampler.encode(batch)
         return self.sampler.sample(several, Stream.training, self.iteration, explore=True, encoding=encoding)
 
     def _regrow(self, batch: Tensor) -> Rollouts | None:
@@ -164,11 +163,11 @@ class Trainer:
         start = self.sampler.starts(again.instance)
         return roll_out(self.instances, again.instance, start, self.settings.max_nodes, grow_inside(again), keys)
 
-    def _loss(self, rollouts: Rollouts | None, log_reward: Tensor | None, encoding: Any) -> Loss:
+    def _loss(self, rollouts: Rollouts | None, log_reward: Tensor | None) -> Loss:
         """Evaluates the objective; without rollouts it is a sum of no terms."""
         if rollouts is None:
             return _sum(torch.zeros(0, device=self.instances.device))
-        return self.sampler.loss(rollouts, encoding, log_reward)
+        return self.sampler.loss(rollouts, log_reward=log_reward)
 
     def _ends(self, rollouts: Rollouts | None) -> tuple[Subgraphs, Tensor]:
         """Returns what rollouts ended in, with log-scores; with a memory to fill, that of all processes' rollouts."""

@@ -1,0 +1,46 @@
+import networkx
+import torch
+
+from gflowbench.typed.link_explainers import LINK_EXPLAINERS, gnn_explainer
+from gflowbench.typed.link_scores import edge_auc
+from gflowbench.typed.motif_links import load_motif_links, make_motif_links
+
+
+def test_ends_of_a_motif_share_two_neighbours_and_others_none():
+    graph, motifs, absent = make_motif_links(0)
+    whole = networkx.Graph(graph.edge_index.t().tolist())
+    for one, other, left, right in motifs.tolist():
+        assert {left, right} <= set(networkx.common_neighbors(whole, one, other))
+        assert not whole.has_edge(one, other)
+    for one, other in absent.t().tolist():
+        assert networkx.shortest_path_length(whole, one, other) in (3, 4)
+
+
+def test_the_truth_is_found_by_who_knows_it_and_peers_run():
+    task = load_motif_links(0)
+    assert task.test.size(1) >= 30
+    truth = [{edge for path in paths for edge in path} for paths in task.paths]
+    for (one, other), edges in zip(task.test.t().tolist(), truth, strict=True):
+        ends = [task.ends_of(edge) for edge in edges]
+        assert {("node", one), ("node", other)} <= {end for pair in ends for end in pair}
+        assert len(edges) == 4
+    few = type(task)(task.graph, task.model, None, task.train, task.test[:, :2], task.paths[:2], task.around[:2])
+    for name, explainer in LINK_EXPLAINERS.items():
+        if name == "ours":
+            continue
+        answers = gnn_explainer(few, 0, epochs=5) if name == "GNNExplainer" else explainer(few, 0)
+        assert len(answers.scores) == 2
+        scored = [{e: v for e, v in s.items() if e in set(few.around[i])} for i, s in enumerate(answers.scores)]
+        aucs = [edge_auc(s, truth[i], few.around[i]) for i, s in enumerate(scored)]
+        if name == "paths by model":
+            assert min(aucs) > 0.9
+
+
+def test_our_paths_are_named_as_the_truth_is():
+    task = load_motif_links(0)
+    few = type(task)(task.graph, task.model, None, task.train[:, :4], task.test[:, :2], task.paths[:2], task.around[:2])
+    from gflowbench.typed.link_explainers import ours
+
+    answers = ours(few, 0, max_nodes=4, epochs=1, num_contexts=2)
+    assert all(set(score) & set(around) for score, around in zip(answers.scores, few.around, strict=True))
+    assert torch.is_tensor(few.edge_index["node", "edge", "node"])

@@ -1,0 +1,95 @@
+"""Beam search against networkx's own enumeration, and the public class that uses it."""
+
+from itertools import combinations
+
+import networkx as nx
+import pytest
+import torch
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.inference.search import estimate_from_search, search_subgraphs
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.rewards.prediction import PredictionReward
+from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, random_graph
+
+GRAPH = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
+WIDE = 10_000
+
+
+def connected_sets(graph: nx.Graph, most: int, inside: int | None) -> set[frozenset[int]]:
+    sets = (frozenset(nodes) for size in range(1, most + 1) for nodes in combinations(graph.nodes, size))
+    return {nodes for nodes in sets if (inside is None or inside in nodes) and nx.is_connected(graph.subgraph(nodes))}
+
+
+def sets_of(found: Subgraphs) -> list[frozenset[int]]:
+    return [frozenset(node for node in row if node >= 0) for row in found.members.tolist()]
+
+
+def reward_of(level: str) -> tuple[PredictionReward, nx.Graph, int | None]:
+    data = random_graph(9, 0.25, seed=3)
+    if level == "graph":
+        instances, center = Instances.of_graphs([data]), None
+        predictor = Predictor(GraphModel(), level="graph")
+    else:
+        instances = Instances.around_nodes(data.x, data.edge_index, [4], 9)
+        predictor, center = Predictor(NodeModel(), num_hops=9), int(instances.center[0])
+    places = nx.Graph()
+    places.add_nodes_from(range(instances.num_nodes))
+    places.add_edges_from(zip(instances.neighbor_row.tolist(), instances.neighbor.tolist(), strict=True))
+    return PredictionReward(predictor, instances, beta=2.0), places, center
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_a_wide_beam_finds_every_connected_subgraph_once(level: str) -> None:
+    reward, places, center = reward_of(level)
+    found = sets_of(search_subgraphs(reward, 4, WIDE))
+    assert len(found) == len(set(found))
+    assert set(found) == connected_sets(places, 4, center)
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_what_is_found_is_weighed_by_reward(level: str) -> None:
+    reward, places, center = reward_of(level)
+    found, effective = estimate_from_search(reward, 4, 2, WIDE)
+    wanted = {nodes for nodes in connected_sets(places, 4, center) if len(nodes) >= 2}
+    assert set(sets_of(found.subgraphs)) == wanted
+    weight = (2.0 * reward.log_score(found.subgraphs)).exp().double()
+    assert torch.allclose(found.probability, weight / weight.sum())
+    assert float(effective[0]) == pytest.approx(float(1 / found.probability.square().sum()))
+    inside = torch.tensor([2 in nodes for nodes in sets_of(found.subgraphs)])
+    assert float(found.node[2]) == pytest.approx(float(found.probability[inside].sum()))
+
+
+def test_a_narrow_beam_keeps_the_best_of_each_size() -> None:
+    reward, _, _ = reward_of("graph")
+    found = search_subgraphs(reward, 5, 3)
+    assert torch.bincount(found.size).tolist() == [0, 3, 3, 3, 3, 3]
+    every = search_subgraphs(reward, 1, WIDE)
+    best = reward.log_score(every).sort(descending=True).values[:3]
+    assert torch.allclose(reward.log_score(found[torch.nonzero(found.size == 1).flatten()]), best)
+
+
+def test_the_class_searches_without_training(tmp_path) -> None:
+    data, model = random_graph(30, 0.08, seed=1), NodeModel(seed=1)
+    explainer = GFlowExplainer(inference="search", max_nodes=4, num_samples=8, num_contexts=4)
+    alone = explainer.explain(model, data, [3, 7], progress=False)
+    assert [len(one.subgraphs[0].nodes) >= 2 for one in alone] == [True, True]
+    explainer.fit(model, data, [0, 3, 7, 9], folder=tmp_path, progress=False)
+    fitted = explainer.explain(model, data, [3, 7], progress=False)
+    again = GFlowExplainer.load(tmp_path).explain(model, data, [3, 7], progress=False)
+    for one, other in zip(fitted, again, strict=True):
+        assert one.subgraphs[0].nodes == other.subgraphs[0].nodes
+        assert torch.equal(one.node_mask, other.node_mask)
+        assert sum(subgraph.probability for subgraph in one.subgraphs) == pytest.approx(1)
+
+
+def test_links_are_not_searched_for() -> None:
+    data = random_graph(12, 0.3)
+    pair = torch.tensor([[0], [5]])
+    with pytest.raises(ConfigError, match="joins both its ends"):
+        GFlowExplainer(inference="search").explain(LinkModel(), data, edge_label_index=pair, progress=False)
+    with pytest.raises(ConfigError, match="'inference'"):
+        GFlowExplainer(inference="guess")
