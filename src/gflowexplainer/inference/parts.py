@@ -36,6 +36,7 @@ HELD = 0.9
 MARGIN = 0.1
 """How much better than random parts is better: in probability, or as a share of the way to a value."""
 _LARGEST = 40
+_FEW = 100
 _NEARLY, _LITTLE = 0.02, 0.02
 _RANDOM = 40
 _SURPASSED = 0.95
@@ -197,8 +198,9 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, 
         return list(firsts)
     alone = _measure(reward, list(enumerate(firsts)))
     asked = [i for i, held in enumerate(alone.held.tolist()) if not held]
-    # The nodes around an explained one are many; there, what holds is enough.
-    lost = _lost(reward, list(range(len(firsts))) if instances.level == "graph" else asked)
+    # Around a node there may be many others; there, what holds is enough.
+    small = instances.node_counts <= _FEW if instances.level != "graph" else instances.node_counts > 0
+    lost = _lost(reward, [i for i, few in enumerate(small.tolist()) if few or i in set(asked)])
     chosen = list(firsts)
     for i, needed in _necessary(reward, neighbors, firsts, alone.held.tolist(), lost).items():
         chosen[i] = needed
@@ -249,17 +251,23 @@ def _necessary(
     A first subgraph that holds too is only replaced by them where it is about as large: a node too few or too many.
     """
     instances, target = reward.instances, reward.target
-    if target.label is None or instances.level != "graph":
+    if target.label is None:
         return {}
     every = torch.arange(len(instances), device=instances.device)
     whole = target.strength(target.prediction, every)[instances.owner].double()
     needed = (whole - lost).sigmoid() < whole.sigmoid() / 2
     tried = []
     for i, (first, holds) in enumerate(zip(firsts, held, strict=True)):
-        least = int(needed[int(instances.ptr[i]) : int(instances.ptr[i + 1])].sum())
-        if 2 <= least <= _LARGEST and (not holds or len(first) / 2 <= least <= 2 * len(first)):
-            growing = _Growing.of(instances, neighbors, i, lost)
-            tried += [(i, growing, size) for size in range(least, min(2 * least, len(growing)) + 1)]
+        begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+        nodes = frozenset(_roots(instances, i)) | {
+            begin + place for place in needed[begin:end].nonzero().flatten().tolist()
+        }
+        if not 2 <= len(nodes) <= _LARGEST or (holds and not len(first) / 2 <= len(nodes) <= 2 * len(first)):
+            continue
+        growing = _Growing.of(instances, neighbors, i, lost)
+        # Those around a node have to be connected to it.
+        if growing.first(len(nodes)) == nodes:
+            tried += [(i, growing, size) for size in range(len(nodes), min(2 * len(nodes), len(growing)) + 1)]
     if not tried:
         return {}
     holding: dict[int, list[tuple[_Growing, int]]] = {}
