@@ -123,7 +123,7 @@ class Bench:
         self.settings = settings
         self._problem: Problem | None = None
         self._ready: tuple[Loaded, Subject] | None = None
-        self._named: dict[str, str] | None = None
+        self._named: dict[int, dict[str, str]] = {}
         self._failure: Exception | None = None
 
     def path(self, task: PendingCell) -> Path:
@@ -146,7 +146,7 @@ class Bench:
         """Loads dataset and GNN once; what failed once fails again at once."""
         # Not by identity alone: a problem that comes from another process is a new object every time.
         if self._problem is None or _identity(problem) != _identity(self._problem):
-            self._problem, self._ready, self._named, self._failure = problem, None, None, None
+            self._problem, self._ready, self._named, self._failure = problem, None, {}, None
         if self._failure is not None:
             raise self._failure
         if self._ready is None:
@@ -165,13 +165,13 @@ class Bench:
             self._ready = loaded, subject
         return self._ready
 
-    def identity(self, problem: Problem) -> dict[str, str]:
-        """Names the GNN and every tensor of the data that the cells of a problem come from."""
-        loaded, _ = self._load(problem)
-        if self._named is None:
+    def identity(self, task: PendingCell) -> dict[str, str]:
+        """Names the GNN, every tensor of the data and the instances that the cell of a task comes from."""
+        loaded, _ = self._load(task.problem)
+        if task.every not in self._named:
             graphs = [graph.to_dict() for graph in loaded.benchmark.graphs]
-            self._named = identity_of(loaded.model, graphs, index=loaded.index)
-        return self._named
+            self._named[task.every] = identity_of(loaded.model, graphs, index=loaded.index[:: task.every])
+        return self._named[task.every]
 
     def _forget_failure(self) -> None:
         """Drops the frames that a failure holds on to, and with them their tensors."""
@@ -204,7 +204,7 @@ class Bench:
         metrics["milliseconds"] = 1000 * (finished - fitted) / len(explained)
         return replace(
             wanted,
-            identity=self.identity(task.problem),
+            identity=self.identity(task),
             metrics=metrics,
             facts=_facts(loaded, subject, top_k),
             deterministic=bool(getattr(explainer, "deterministic", False)),

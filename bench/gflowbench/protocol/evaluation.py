@@ -162,7 +162,7 @@ class _Run:
         if cell.status != OK:
             return None
         try:
-            here = self.bench.identity(task.problem)
+            here = self.bench.identity(task)
         except Exception as error:  # what is stored stays, as long as nothing says that it is of something else
             self.report(f"'{path.name}' is taken as it is: its data could not be loaded ({one_line(error)})")
             return cell

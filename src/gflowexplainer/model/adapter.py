@@ -111,6 +111,20 @@ class ModelAdapter(nn.Module):
         """Functions are not restored."""
 
 
+def shown_name(model: nn.Module) -> str:
+    """Names a model as its user knows it: by its own class, not by that of an adapter."""
+    return type(model.model if isinstance(model, ModelAdapter) else model).__name__
+
+
+def remedy(model: nn.Module, error: Exception) -> str:
+    """Says what to do where a model does not take what it was called with."""
+    if isinstance(model, ModelAdapter) and model.form.dtype is not None:
+        return ". It was given whole numbers as features, as they came; if it wants real ones, pass x.float()."
+    if not isinstance(error, TypeError | AttributeError):
+        return ""
+    return ". If it is called in another way, say how: adapt(model, call=lambda model, data: model(data))."
+
+
 def adapt(
     model: nn.Module,
     *,

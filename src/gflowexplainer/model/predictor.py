@@ -17,6 +17,7 @@ from torch_geometric.nn import MessagePassing, RGCNConv
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.signature import forward_parameters
+from gflowexplainer.model.adapter import remedy, shown_name
 from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
 from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
 from gflowexplainer.model.locality import Locality, clones, usual_locality
@@ -63,7 +64,7 @@ class Predictor:
         self._hops_given = num_hops is not None
         if any(m.flow != "source_to_target" for m in model.modules() if isinstance(m, MessagePassing)):
             raise ConfigError(
-                f"{type(model).__name__} passes messages with flow='target_to_source', which is not supported. "
+                f"{shown_name(model)} passes messages with flow='target_to_source', which is not supported. "
                 "Build it with flow='source_to_target' and turn the edges round."
             )
         if memory_budget < 1:
@@ -91,7 +92,7 @@ class Predictor:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know about the model, in words."""
-        return self.locality.notes(type(self.model).__name__, self.num_hops)
+        return self.locality.notes(shown_name(self.model), self.num_hops)
 
     def evaluating(self) -> AbstractContextManager[nn.Module]:
         """Puts the model into evaluation mode for a block and hands it back as it came."""
@@ -281,8 +282,8 @@ class Predictor:
         except Exception as error:
             names = ", ".join(["x", "edge_index", *arguments])
             raise ModelError(
-                f"{type(self.model).__name__} failed when called with ({names}) on a part of the graph: "
-                f"{type(error).__name__}: {error}{remedy(error)}"
+                f"{shown_name(self.model)} failed when called with ({names}) on a part of the graph: "
+                f"{type(error).__name__}: {error}{remedy(self.model, error)}"
             ) from error
 
     @property
@@ -319,7 +320,7 @@ class Predictor:
 
     def checked(self, output: Tensor, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""
-        name = type(self.model).__name__
+        name = shown_name(self.model)
         if not isinstance(output, Tensor):
             raise ModelError(
                 f"{name} must return a tensor (got {type(output).__name__}). Pick what is explained: "
@@ -358,7 +359,7 @@ class Predictor:
         low, high = (0.0, 1.0) if self.return_type == "probs" else (-torch.inf, 0.0)
         if float(output.min()) < low - 1e-4 or float(output.max()) > high + 1e-4:
             raise ModelError(
-                f"{type(self.model).__name__} returned values from {float(output.min()):.3g} to "
+                f"{shown_name(self.model)} returned values from {float(output.min()):.3g} to "
                 f"{float(output.max()):.3g}, which are no {self.return_type}. Use return_type='raw'?"
             )
         if self.mode != "multiclass_classification" or output.size(1) < 2:
@@ -367,7 +368,7 @@ class Predictor:
         worst = total[(total - 1).abs().argmax()]
         if float((worst - 1).abs()) > _NO_DISTRIBUTION:
             raise ModelError(
-                f"{type(self.model).__name__} returned {self.return_type} whose sum is {float(worst):.4g} instead of 1 "
+                f"{shown_name(self.model)} returned {self.return_type} whose sum is {float(worst):.4g} instead of 1 "
                 "in a row. Normalise them (softmax), or use return_type='raw' for scores; labels that do not exclude "
                 "one another need one model each, with mode='binary_classification'."
             )
@@ -398,13 +399,6 @@ def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
     if return_type == "raw":
         return output.softmax(dim=1)
     return output.exp() if return_type == "log_probs" else output
-
-
-def remedy(error: Exception) -> str:
-    """Says what to do where a model does not take what it was called with."""
-    if not isinstance(error, TypeError | AttributeError):
-        return ""
-    return ". If it is called in another way, say how: adapt(model, call=lambda model, data: model(data))."
 
 
 def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:
@@ -443,7 +437,7 @@ def observe(
             answer = model(given.pop("x"), given.pop("edge_index"), **given)
         except Exception as error:
             raise ModelError(
-                f"{type(model).__name__} failed on the whole graph: {type(error).__name__}: {error}{remedy(error)}"
+                f"{shown_name(model)} failed on the whole graph: {type(error).__name__}: {error}{remedy(model, error)}"
             ) from error
         finally:
             for handle in handles:

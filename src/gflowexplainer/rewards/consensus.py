@@ -139,7 +139,8 @@ class Consensus:
             basis, weight = tensors["basis"], tensors["weight"]
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
-            return cls(basis, weight, chosen, tuple(trials), *tensors["scalars"].tolist())
+            spread, beside, strongest_loss = tensors["scalars"].tolist()
+            return cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss)
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
