@@ -52,6 +52,14 @@ def test_classes_follow_shared_evidence_unless_it_says_nothing() -> None:
     assert choose([trial("shared", 0.02), trial("own", 0.5)]).evidence == "own"
 
 
+@pytest.mark.parametrize(("shared", "own", "wanted"), [(0.2, 0.75, "own"), (0.5, 0.75, "shared"), (0.2, 0.6, "shared")])
+def test_classes_follow_own_evidence_that_adds_up_in_small_contexts_where_shared_says_far_less(shared, own, wanted):
+    far = [trial("shared", shared, keep=0.5), trial("own", own, keep=0.5)]
+    chosen = choose([*far, trial("shared", 0.1), trial("own", 0.4)])
+    assert chosen.evidence == wanted
+    assert wanted == "shared" or chosen.keep_probability == 0.5
+
+
 @pytest.mark.parametrize(
     ("own", "shared", "graphs", "nodes"),
     [

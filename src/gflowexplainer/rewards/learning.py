@@ -13,8 +13,8 @@ contexts agree. Then the model adds up what single nodes do.
 Where single losses add up to a value, they are its explanation, unless shared evidence says nearly the same and is
 simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
-distribution of a class follows shared evidence, unless it says nothing, and masks count single losses beside it, by how
-nearly they explain all that can be reproduced.
+distribution of a class follows shared evidence, unless it says nothing, or less than half of what single losses say of
+small contexts too, and masks count single losses beside it, by how nearly they explain all that can be reproduced.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ BESIDE = {"node": 1.0, "graph": 2.0}
 """What fully trusted own evidence counts in masks, where the distribution counts 1; graphs have several places."""
 ALONE = 4.0
 """What it counts where the distribution follows it too, and only orders what it does not tell apart."""
+HALF = 0.5
+"""The same for classes whose own evidence adds up in the smallest contexts too."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 SMALLER, APART = 0.05, 0.1
@@ -173,7 +175,13 @@ def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> Evidence
     adds_up = best.explained >= BELIEVED * best.reproducible > 0
     adds_up = values and adds_up and SILENT <= beside.explained < ENOUGH * best.explained
     most = max(shared, key=_explained)
-    return best if adds_up or most.explained < min(SILENT, best.explained) else _plainest(shared)
+    if adds_up or most.explained < min(SILENT, best.explained):
+        return best
+    smallest = min(trial.keep_probability for trial in trials)
+    alone = [t for t in trials if (t.evidence, t.keep_probability) == (EvidenceType.own, smallest)]
+    best = max(alone, key=_explained, default=most)
+    adds_up = best.explained >= BELIEVED * best.reproducible > 0
+    return best if adds_up and not values and most.explained < HALF * best.explained else _plainest(shared)
 
 
 def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: str) -> float:
