@@ -23,7 +23,7 @@ from gflowexplainer.report import Case, Report, write_report
 from gflowexplainer.sources import karate_club
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
-MEMBERS = (16, 8, 24)
+MEMBERS = (28, 8, 24)
 RING, TRIANGLE = (0, 1, 2, 3), (7, 8, 9)
 
 

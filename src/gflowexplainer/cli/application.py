@@ -20,7 +20,7 @@ app = typer.Typer(
     name="gflowexplainer",
     help="Explains predictions of graph neural networks by connected subgraphs.",
     epilog=(
-        "Begin with: gflowexplainer explain --dataset karate --index 16. "
+        "Begin with: gflowexplainer explain --dataset karate --index 28. "
         "Results go to standard output, progress to standard error. "
         "Exit codes: 0, 1 if something went wrong, 2 for a wrong use, 130 after Ctrl-C. NO_COLOR=1 turns colours off."
     ),

@@ -92,8 +92,8 @@ def explain(
 
     To copy:
 
-      gflowexplainer explain --dataset karate --index 16
-      gflowexplainer explain --dataset karate --index 8,16 --fit --out runs/two
+      gflowexplainer explain --dataset karate --index 28
+      gflowexplainer explain --dataset karate --index 8,28 --fit --out runs/two
 
     With your own model (a function "build" in my_models.py), weights and graphs:
 

@@ -59,7 +59,7 @@ def fit(
     To copy:
 
       gflowexplainer fit --dataset karate --index 0-15 --out runs/club
-      gflowexplainer explain --explainer runs/club --dataset karate --index 16
+      gflowexplainer explain --explainer runs/club --dataset karate --index 28
 
     With your own model (a function "build" in my_models.py), weights and graphs:
 

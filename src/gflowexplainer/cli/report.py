@@ -36,8 +36,8 @@ def report(
 
     To copy:
 
-      gflowexplainer explain --dataset karate --index 16 --out runs/one
-      gflowexplainer explain --dataset karate --index 16 --seed 1 --out runs/other
+      gflowexplainer explain --dataset karate --index 28 --out runs/one
+      gflowexplainer explain --dataset karate --index 28 --seed 1 --out runs/other
       gflowexplainer report runs/one
       gflowexplainer report runs/one runs/other --out both.html
     """
