@@ -8,6 +8,13 @@ from torch_geometric.data import Data
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.explanation.parts import Part, Parts
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.inference.parts import find_parts
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.rewards.factory import prepare_reward
+from gflowexplainer.settings import Settings
 from gflowexplainer.testing import random_graph
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
@@ -30,6 +37,10 @@ def marked_path(first: int, second: int, size: int = 16) -> Data:
     x[:, 2] = 1
     x[first], x[second] = torch.tensor([1.0, 0, 0]), torch.tensor([0, 1.0, 0])
     return Data(x=x, edge_index=torch.cat([path, path.flip(0)], dim=1))
+
+
+def inputs_of(model: nn.Module, graphs: list[Data]) -> TaskInputs:
+    return TaskInputs.of(Predictor(model, level="graph", num_hops=1), Instances.of_graphs(graphs))
 
 
 PAIRS = [(1, 12), (3, 14), (2, 10), (0, 9), (4, 13), (5, 15), (1, 9), (2, 13)]
@@ -73,6 +84,22 @@ def test_what_is_needed_one_by_one_is_shown_with_what_is_worth_nearly_as_much() 
     explainer.fit(WeightedMarks(), graphs, model_config=CONFIG, progress=False)
     found = explainer.explain(WeightedMarks(), graphs, model_config=CONFIG, progress=False)
     assert [sorted(one.parts.nodes) for one in found] == [[3, 4, 5, 6, 7], [8, 9, 10, 11, 12]]
+
+
+def test_what_was_asked_already_is_not_asked_again() -> None:
+    """Where single losses are known from explaining, parts ask about sets of nodes only."""
+    graphs, model = [marked_path(*pair) for pair in PAIRS[:2]], BothMarks()
+    reward = prepare_reward(Settings(max_nodes=4, evidence="own"), inputs_of(model, graphs))
+    assert reward.own is not None
+    asked = []
+    handle = model.register_forward_pre_hook(lambda _, given: asked.append(given[0].size(0)))
+    firsts = Subgraphs(torch.arange(2), torch.tensor([[1, 2], [19, 20]]))
+    known = find_parts(reward, firsts, torch.ones(32), 0)
+    with_own, reward.own = sum(asked), None
+    asked.clear()
+    assert find_parts(reward, firsts, torch.ones(32), 0) == known
+    handle.remove()
+    assert sum(asked) == with_own + 2 * 16 * 15 + 2 * 16  # each graph without each node, and whole
 
 
 def test_each_part_is_connected_and_measured_on_the_model(explained) -> None:

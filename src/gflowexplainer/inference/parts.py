@@ -1,12 +1,12 @@
 """Finds the parts of explanations: what is needed and holds, else the first subgraph or the fewest nodes that do.
 
-Candidates are measured on the model with everything else removed. Where the nodes of a graph without any one of which
-its class is lost hold it by themselves, they are the explanation. Otherwise, where the best subgraph that the flow
-sampled preserves the prediction, it is the one part. Where it does not, nodes join one at a time (those of a node's
-explanation connected to it), the most probable first, or those first without which the model loses most: the smallest
-set that holds, completed by those that are worth nearly as much, is taken apart into its connected parts, and those
-that are not needed are dropped. The one part of a link is its best subgraph, which joins both ends: nothing else is
-tried.
+Candidates are measured on the model with everything else removed. Where the nodes without any one of which a class is
+lost hold it by themselves, they are the explanation (around a node only if it has few others near). Otherwise, where
+the best subgraph that was found preserves the prediction, it is the one part. Where it does not, nodes join one at a
+time (those of a node's explanation connected to it), the most probable first, or those first without which the model
+loses most: the smallest set that holds, completed by those that are worth nearly as much, is taken apart into its
+connected parts, and those that are not needed are dropped. The one part of a link is its best subgraph, which joins
+both ends: nothing else is tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph;
 those of a link grow from both ends.
@@ -200,7 +200,8 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, 
     asked = [i for i, held in enumerate(alone.held.tolist()) if not held]
     # Around a node there may be many others; there, what holds is enough.
     small = instances.node_counts <= _FEW if instances.level != "graph" else instances.node_counts > 0
-    lost = _lost(reward, [i for i, few in enumerate(small.tolist()) if few or i in set(asked)])
+    small[asked] = True
+    lost = _lost(reward, torch.nonzero(small).flatten())
     chosen = list(firsts)
     for i, needed in _necessary(reward, neighbors, firsts, alone.held.tolist(), lost).items():
         chosen[i] = needed
@@ -232,13 +233,14 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, 
     return chosen
 
 
-def _lost(reward: Reward, asked: Sequence[int]) -> Tensor:
+def _lost(reward: Reward, some: Tensor) -> Tensor:
     """Returns what the model loses without each node of some instances, 0 in others, shape ``[n]``."""
     instances = reward.instances
     lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
-    if asked:
-        some = torch.tensor(asked, device=instances.device)
-        _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
+    _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
+    if reward.own is not None:
+        lost[nodes] = reward.own[nodes]
+    elif nodes.numel():
         lost[nodes] = losses(reward.predictor, instances.select(some), reward.target.select(some))[:, 0].double()
     return lost
 
@@ -246,7 +248,7 @@ def _lost(reward: Reward, asked: Sequence[int]) -> Tensor:
 def _necessary(
     reward: Reward, neighbors: _Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], lost: Tensor
 ) -> dict[int, NodeSet]:
-    """Finds graphs whose class is held by the nodes that are needed one by one, completed, and names these nodes.
+    """Finds instances whose class is held by the nodes that are needed one by one, completed, and names these nodes.
 
     A first subgraph that holds too is only replaced by them where it is about as large: a node too few or too many.
     """

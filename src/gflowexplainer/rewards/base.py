@@ -44,6 +44,9 @@ class Reward(ABC):
         removal: What "without the rest" means: ``"induced"`` (nodes and edges go) or ``"isolate"`` (edges go,
             nodes stay: right for mean pooling over a graph).
         cache_size: Number of subgraphs whose reward is remembered.
+
+    Attributes:
+        own: What the model loses without each node, shape ``[n]``, where it has been asked already.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Reward(ABC):
         self.min_nodes = min_nodes
         self.removal = one_of("removal", removal, REMOVALS)
         self.spread = torch.ones(len(instances), device=instances.device)
+        self.own: Tensor | None = None
         self.num_requests = 0
         self._cache = KeyedCache(cache_size)
 
