@@ -10,7 +10,7 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.inference.search import estimate_from_search, search_subgraphs
+from gflowexplainer.inference.search import search
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.rewards.prediction import PredictionReward
 from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, random_graph
@@ -43,33 +43,24 @@ def reward_of(level: str) -> tuple[PredictionReward, nx.Graph, int | None]:
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])
-def test_a_wide_beam_finds_every_connected_subgraph_once(level: str) -> None:
+def test_a_wide_beam_finds_every_connected_subgraph_once_and_weighs_it_by_reward(level: str) -> None:
     reward, places, center = reward_of(level)
-    found = sets_of(search_subgraphs(reward, 4, WIDE))
-    assert len(found) == len(set(found))
-    assert set(found) == connected_sets(places, 4, center)
+    found, log_weight = search(reward.instances, reward, 4, WIDE)
+    assert len(sets_of(found)) == len(set(sets_of(found)))
+    assert set(sets_of(found)) == connected_sets(places, 4, center)
+    assert torch.allclose(log_weight, 2.0 * reward.log_score(found).double())
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])
-def test_what_is_found_is_weighed_by_reward(level: str) -> None:
-    reward, places, center = reward_of(level)
-    found, effective = estimate_from_search(reward, 4, 2, WIDE)
-    wanted = {nodes for nodes in connected_sets(places, 4, center) if len(nodes) >= 2}
-    assert set(sets_of(found.subgraphs)) == wanted
-    weight = (2.0 * reward.log_score(found.subgraphs)).exp().double()
-    assert torch.allclose(found.probability, weight / weight.sum())
-    assert float(effective[0]) == pytest.approx(float(1 / found.probability.square().sum()))
-    inside = torch.tensor([2 in nodes for nodes in sets_of(found.subgraphs)])
-    assert float(found.node[2]) == pytest.approx(float(found.probability[inside].sum()))
-
-
-def test_a_narrow_beam_keeps_the_best_of_each_size() -> None:
-    reward, _, _ = reward_of("graph")
-    found = search_subgraphs(reward, 5, 3)
-    assert torch.bincount(found.size).tolist() == [0, 3, 3, 3, 3, 3]
-    every = search_subgraphs(reward, 1, WIDE)
-    best = reward.log_score(every).sort(descending=True).values[:3]
-    assert torch.allclose(reward.log_score(found[torch.nonzero(found.size == 1).flatten()]), best)
+def test_the_best_of_each_size_go_on(level: str) -> None:
+    reward, places, _ = reward_of(level)
+    every, narrow = (search(reward.instances, reward, 3, width)[0] for width in (WIDE, 2))
+    score = dict(zip(sets_of(every), reward.log_score(every).tolist(), strict=True))
+    seen = set(sets_of(narrow))
+    for size in (1, 2):
+        best = sorted((nodes for nodes in seen if len(nodes) == size), key=lambda nodes: -score[nodes])[:2]
+        around = {nodes | {n} for nodes in best for member in nodes for n in places[member] if n not in nodes}
+        assert {nodes for nodes in seen if len(nodes) == size + 1} == around
 
 
 def test_the_class_searches_without_training(tmp_path) -> None:

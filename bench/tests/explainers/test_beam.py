@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from gflowbench.explainers import create
-from gflowbench.explainers.beam import search
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer.inference.search import search
 from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
 

@@ -43,7 +43,7 @@ from gflowexplainer.inference.estimates import (
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
-from gflowexplainer.inference.search import estimate_from_search
+from gflowexplainer.inference.search import search
 from gflowexplainer.ops.segments import pointers, segment_argmax
 from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.ops.streams import Stream
@@ -376,9 +376,16 @@ def explain_instances(
     instances = sampler.instances
     if inference == Inference.search:
         settings = sampler.settings
-        found, effective = estimate_from_search(sampler.reward, settings.max_nodes, settings.min_nodes, num_samples)
+        found, log_weight = search(instances, sampler.reward, settings.max_nodes, num_samples, settings.measure)
         return SampledExplanations(
-            sampler, found, effective, num_samples, Weighting.reward, certificate_limit, model_name, config
+            sampler,
+            estimate_from_samples(instances, found, log_weight),
+            effective_sizes(instances, found, log_weight),
+            num_samples,
+            Weighting.reward,
+            certificate_limit,
+            model_name,
+            config,
         )
     every = torch.arange(len(instances), device=instances.device)
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
