@@ -26,7 +26,7 @@ def with_threads():
 def test_weights_differ_by_rounding_and_the_consensus_not_at_all(with_threads):
     (one, first), (two, second) = with_threads(1), with_threads(2)
     assert torch.allclose(one.consensus.weight, two.consensus.weight, atol=1e-9)
-    # A rounding of 1e-7 grows with every update: 4e-6 after twelve, on a graph of this size.
+    # A rounding of 1e-7 grows with every update.
     for name, weight in one.network.items():
         assert torch.allclose(weight, two.network[name], atol=1e-4), name
     assert first == second
