@@ -44,6 +44,7 @@ ENGINE = {
     "gflowexplainer.inference.estimates": "estimates from samples",
     "gflowexplainer.inference.exact_target": "the exact target distribution",
     "gflowexplainer.inference.explanations": "explanations of a sampler that was trained by hand",
+    "gflowexplainer.inference.search": "beam search under a reward",
     "gflowexplainer.drawing.colours": "colours of drawings",
     "gflowexplainer.drawing.layout": "layout of drawings",
     "gflowexplainer.drawing.painting": "scenes painted by matplotlib",

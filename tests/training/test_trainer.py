@@ -386,12 +386,15 @@ def test_weights_carry_a_training_over_to_the_same_and_to_other_instances():
 
 
 def test_carried_over_weights_ask_the_model_nothing_more():
-    fresh = node_trainer()
-    assert fresh.sampler.predictor.num_evaluations > 3  # the target, and what the consensus was learned from
-    again = node_trainer(state=fresh.run(progress=False).sampler.state())
-    assert again.sampler.predictor.num_evaluations == 3  # the targets alone
-    again.run(progress=False)
-    assert again.sampler.predictor.num_evaluations == 3
+    for evidence in ("shared", "own"):
+        fresh = node_trainer(evidence=evidence)
+        state = fresh.run(progress=False).sampler.state()
+        again = node_trainer(evidence=evidence, state=state)
+        # The targets alone; own evidence takes all nodes, and all without each one of them.
+        asked = 3 if evidence == "shared" else 3 + 3 + again.instances.num_nodes
+        assert again.sampler.predictor.num_evaluations == asked < fresh.sampler.predictor.num_evaluations
+        again.run(progress=False)
+        assert again.sampler.predictor.num_evaluations == asked
 
 
 def test_weights_without_a_consensus_are_refused_by_a_consensus():
