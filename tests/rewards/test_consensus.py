@@ -232,6 +232,28 @@ def test_what_a_model_looks_at_is_found_out() -> None:
     assert nodes == pytest.approx(0, abs=1.0)
 
 
+class VotesAround(nn.Module):
+    """Log-odds of the classes of a node: one for each neighbour of the kind."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+
+
+def test_what_speaks_for_one_class_is_learned_from_the_others() -> None:
+    """Nodes of a class speak for it: one set of weights says so of both, which weights of each kind could not."""
+    graph = kinds_graph(3, 14)
+    instances = Instances.around_nodes(graph.x, graph.edge_index, list(range(14)), 1)
+    label = graph.x.argmax(dim=1)
+    consensus = learn(Predictor(VotesAround(), num_hops=1), instances, label=label)
+    assert not consensus.chosen.by_class
+    assert consensus.chosen.explained > 0.5
+    pooled = consensus.weight[-1]
+    assert pooled[2] > abs(pooled[0] - pooled[1])
+    # A single prediction of another class teaches nothing.
+    label = torch.tensor([0] + 13 * [1])
+    assert learn(Predictor(VotesAround(), num_hops=1), instances, label=label).basis.shape == (3, 2)
+
+
 @pytest.mark.parametrize("level", ["node", "graph"])
 def test_it_is_the_fit_of_the_context_rewards_log_odds(level: str) -> None:
     if level == "graph":
@@ -246,7 +268,7 @@ def test_it_is_the_fit_of_the_context_rewards_log_odds(level: str) -> None:
     subgraphs, target = connected_of(instances), Target.of(predictor, instances)
     inputs = TaskInputs(predictor, instances, target, node_prediction=raw)
     score = measure(inputs, subgraphs, 0.5, "induced", 8, 0).value
-    evidence = Evidence.of(instances, raw, found.basis)
+    evidence = Evidence.of(instances, raw_evidence(inputs, EvidenceType.shared), found.basis)
     ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE)
     pooling = 1.5 if found.chosen.by_class else math.inf
     weight = fit_weights(
@@ -427,7 +449,8 @@ def test_models_of_double_precision(level: str) -> None:
         predictor = Predictor(NodeModel(seed=1).double())
     consensus = learn(predictor, instances, removals=("induced",))
     assert consensus.weight.dtype == torch.double
-    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, relative=True)
+    raw = raw_evidence(TaskInputs.of(predictor, instances, node_prediction=instances.x), EvidenceType.shared)
+    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=raw, relative=True)
     reward.calibrate(connected_of(instances))
     assert torch.isfinite(reward.log_reward(connected_of(instances))).all()
 

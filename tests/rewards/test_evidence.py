@@ -103,6 +103,9 @@ def test_few_columns_stay_and_constant_ones_go() -> None:
     basis = basis_of(raw)
     assert torch.equal(raw.double() @ basis, raw[:, [0, 2, 3, 4]].double())
     assert basis_of(torch.ones(4, 3)).shape == (3, 0)
+    # Of equal columns the first is enough.
+    twice = torch.tensor([[0.0, 1, 0, 2], [1, 1, 1, 0], [0, 0, 0, 5]])
+    assert torch.equal(basis_of(twice), torch.eye(4, dtype=torch.double)[:, [0, 1, 3]])
     assert basis_of(torch.rand(1, 3)).shape == (3, 0)
     many = torch.randn(30, 40, generator=torch.Generator().manual_seed(1))
     many[:, MAX_KINDS:] = 1.0  # of many columns few vary

@@ -5,6 +5,7 @@ from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedReward
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward, EvidenceTrial
@@ -65,10 +66,14 @@ def test_where_nothing_is_learned_auto_removes_nodes(kind):
 
 def test_nodes_are_told_apart_by_predictions_and_graphs_by_features():
     graph, predictor = house(), Predictor(NodeModel())
-    evidence = torch.rand(5, 2)
-    around = Instances.around_nodes(graph.x, graph.edge_index, [0], 3)
-    found = raw_evidence(TaskInputs.of(predictor, around, node_prediction=evidence), EvidenceType.shared)
-    assert torch.equal(found, evidence.double())
+    evidence = torch.rand(10, 3)
+    around = Instances.around_nodes(graph.x, graph.edge_index, [0, 4], 3)
+    target = Target.of(predictor, around, torch.tensor([2, 0]))
+    inputs = TaskInputs.of(predictor, around, target, node_prediction=evidence)
+    found = raw_evidence(inputs, EvidenceType.shared)
+    assert torch.equal(found[:, :3], evidence.double())
+    # The probability of the class that is explained, wherever the node lies.
+    assert torch.equal(found[:, 3], torch.cat([evidence[:5, 2], evidence[5:, 0]]).double())
     with pytest.raises(ConfigError, match="Pass 'node_prediction' or use reward='context'"):
         raw_evidence(TaskInputs.of(predictor, around), EvidenceType.shared)
     of_graph = TaskInputs.of(Predictor(GraphModel(), level="graph"), Instances.of_graphs([graph]))

@@ -25,7 +25,7 @@ MEASURED_NODES = 8
 """Nodes of the random subgraphs, at most."""
 CALIBRATED = 32
 """Rollouts of each instance that show how much its rewards differ."""
-_MEASURED, _WORK = (256, 1024), 20 << 30
+_MEASURED, _WORK = (256, 2048), 20 << 30
 """Rollouts that a consensus is learned from, about, over all instances: so many at least and at most, and in between as
 many as the model is asked about in so many bytes, one batch after the other."""
 
@@ -96,7 +96,7 @@ def _num_measured(predictor: Predictor, instances: Instances, settings: Settings
     each = float(predictor.cost(instances).double().mean()) * MEASURED_NODES * settings.num_contexts
     least, most = _MEASURED
     total = min(max(int(_WORK / each), least), most)
-    return min(max(total // len(instances), 2), 32)
+    return min(max(total // len(instances), 2), 64)
 
 
 def calibrate(reward: Reward, settings: Settings) -> None:

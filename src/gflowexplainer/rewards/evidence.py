@@ -131,13 +131,15 @@ def pair_products(one: Tensor, other: Tensor) -> Tensor:
 def basis_of(raw: Tensor) -> Tensor:
     """Finds few directions that raw evidence ``[n, R]`` is told apart by, shape ``[R, D]`` with at most 16 columns.
 
-    Columns that vary are kept as they are, if they are few. Of more, the principal components are taken, each with a
-    fixed sign and spread 1.
+    Columns that vary are kept as they are, if they are few; of equal ones the first. Of more, the principal components
+    are taken, each with a fixed sign and spread 1.
     """
     raw = raw.double()
     centred = raw - raw.mean(dim=0)
-    varies = centred.abs().amax(dim=0) > 1e-9
-    basis = torch.eye(raw.size(1), dtype=torch.double, device=raw.device)[:, varies]
+    tells = centred.abs().amax(dim=0) > 1e-9
+    equal = torch.unique(raw, dim=1, return_inverse=True)[1]
+    tells &= (equal[:, None] == equal).triu(diagonal=1).sum(dim=0) == 0
+    basis = torch.eye(raw.size(1), dtype=torch.double, device=raw.device)[:, tells]
     if basis.size(1) <= MAX_KINDS:
         return basis
     _, directions = torch.linalg.eigh(centred.t() @ centred)
@@ -192,7 +194,29 @@ def _shared(inputs: TaskInputs) -> Tensor:
             "The consensus reward needs what the model predicts at every node. Pass 'node_prediction' or use "
             "reward='context'."
         )
-    return inputs.node_prediction
+    return _predictions(inputs)
+
+
+def _predictions(inputs: TaskInputs) -> Tensor:
+    """Returns what the model predicts at every node and, last, the probability of the class that is explained there.
+
+    Nodes of a class mostly speak for it, whichever it is: what is learned of one class holds for the others.
+    """
+    prediction, label = inputs.node_prediction, inputs.target.label
+    assert prediction is not None
+    if label is None:
+        return prediction
+    return torch.cat([prediction, prediction.gather(1, label[inputs.instances.owner, None])], dim=1)
+
+
+def own_class_column(inputs: TaskInputs, kind: EvidenceType) -> int | None:
+    """Says which column of raw evidence is the probability of the explained class; ``None`` where there is none."""
+    instances = inputs.instances
+    if instances.level == "graph" or instances.other_end is not None or inputs.target.label is None:
+        return None
+    if kind == EvidenceType.own:
+        return None
+    return _shared(inputs).size(1) - 1
 
 
 def on_ways(instances: Instances) -> Tensor:
@@ -216,4 +240,4 @@ def _typed_evidence(inputs: TaskInputs) -> Tensor:
     few = x if x.size(1) < MAX_KINDS else x[:, : types if types > 1 else 0]
     if inputs.node_prediction is None:
         return few
-    return torch.cat([few, inputs.node_prediction.double()], dim=1)
+    return torch.cat([few, _predictions(inputs).double()], dim=1)

@@ -33,7 +33,7 @@ from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
-from gflowexplainer.rewards.evidence import Evidence, basis_of, has_shared, raw_evidence
+from gflowexplainer.rewards.evidence import Evidence, basis_of, has_shared, own_class_column, raw_evidence
 from gflowexplainer.rewards.occlusion import losses
 
 KEPT = (0.5, 0.8)
@@ -52,6 +52,9 @@ HALF = 0.5
 """The same for classes whose own evidence adds up in the smallest contexts too."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
+RARE = 0.1
+"""Share of the predictions that have to be of other classes than the most frequent one for classes to teach each other;
+fewer may be nothing but the model's mistakes."""
 SMALLER, APART = 0.05, 0.1
 """How much more of the variance smaller contexts, and weights of each class, must explain to be taken."""
 _FOLD = 2
@@ -127,7 +130,7 @@ def learn_consensus(
     described = {}
     for kind in kinds:
         raw = raw_evidence(inputs, kind, own)
-        basis = basis_of(raw)
+        basis = basis_of(_without_rare_classes(inputs, kind, raw))
         evidence = Evidence.of(inputs.instances, raw, basis)
         described[kind] = (basis, evidence.describe(subgraphs), ridge_of(evidence))
     label, instance = inputs.target.label, subgraphs.instance
@@ -201,6 +204,16 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
         return 0.0
     trust = (own.explained / own.reproducible - DOUBTED) / (TRUSTED - DOUBTED)
     return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
+
+
+def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -> Tensor:
+    """Blanks the probability of the explained class where nearly all predictions are of one class."""
+    column, label = own_class_column(inputs, kind), inputs.target.label
+    if column is None or label is None or int(torch.bincount(label).max()) <= (1 - RARE) * label.numel():
+        return raw
+    blank = raw.clone()
+    blank[:, column] = 0
+    return blank
 
 
 def _strongest_losses(inputs: TaskInputs, own: Tensor) -> Tensor:
