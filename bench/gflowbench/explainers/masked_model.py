@@ -49,17 +49,21 @@ def differentiable(predictor: Predictor) -> Iterator[nn.Module]:
 
     The model is in evaluation mode and its parameters need no gradient. It is handed back as it came, without masks.
     """
-    model = predictor.model
+    with predictor.evaluating(), masks_alone(predictor.model), torch.enable_grad():
+        yield predictor.model
+
+
+@contextmanager
+def masks_alone(model: nn.Module) -> Iterator[None]:
+    """Differentiates with respect to masks alone for the length of a block; hands the model back as it came."""
     with ExitStack() as stack:
-        stack.enter_context(predictor.evaluating())
         for module in model.modules():
             if isinstance(module, MessagePassing):
                 stack.enter_context(_same_layer(module))
         for parameter in model.parameters():
             stack.callback(parameter.requires_grad_, parameter.requires_grad)
             parameter.requires_grad_(False)
-        stack.enter_context(torch.enable_grad())
-        yield model
+        yield
 
 
 @contextmanager

@@ -10,6 +10,7 @@ arguments of its edges cannot be evaluated with edges that have none, so its gra
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 
 import torch
 from torch import Tensor
@@ -18,7 +19,6 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from gflowbench.explainers.coalition_games import undirected
 from gflowbench.explainers.masked_model import MaskedModel
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import ranges
 from gflowexplainer.ops.sorting import find_sorted, unique
@@ -131,7 +131,7 @@ def takes_weights(model: MaskedModel) -> bool:
     explained, graphs = model.predictor.model, model.graphs
     if WEIGHT in graphs.edge_arguments:
         return True
-    if WEIGHT not in forward_parameters(explained):
+    if WEIGHT not in signature(explained.forward).parameters:
         return False
     ones = graphs.x.new_ones(graphs.edge_index.size(1))
     with torch.no_grad():

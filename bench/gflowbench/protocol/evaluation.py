@@ -33,6 +33,7 @@ def evaluate(
     report: Tell | None = None,
     plan: Plan = whole,
     jobs: int = 1,
+    bench: type[Bench] = Bench,
 ) -> Record:
     """Runs every explainer on every problem with every seed, or on what a plan leaves of them.
 
@@ -50,6 +51,7 @@ def evaluate(
         plan: Says of how many instances and seeds each explainer is run; see :mod:`gflowbench.protocol.plan`.
         jobs: Processes that compute cells side by side, each with one thread. They begin anew, so with more than one
             a script that calls this needs ``if __name__ == "__main__":``.
+        bench: What computes a cell; another one where something else than nodes and graphs is explained.
     """
     if jobs < 1:
         raise ConfigError(f"'jobs' must be at least 1 (got {jobs}).")
@@ -65,7 +67,7 @@ def evaluate(
         raise ConfigError(f"There is nothing to evaluate: {why}.")
     for line in left_out_lines(layout.left_out):
         report(line)
-    cells = _Run(Bench(Path(out) / "cells", settings), layout.tasks, report).cells(jobs)
+    cells = _Run(bench(Path(out) / "cells", settings), layout.tasks, report).cells(jobs)
     return Record(
         cells,
         settings=asdict(settings),

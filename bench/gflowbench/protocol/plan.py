@@ -72,6 +72,7 @@ _SUITE: dict[str, dict[str, Part]] = {
         "mutagenicity": Part(seeds=2, every=10, settings=_MEDIUM),
         ELSEWHERE: Part(seeds=3),
     },
+    "proxy-explainer": _THREE,
     "kernelshap": _THREE,
     "gnnshap": {"mutagenicity": Part(seeds=2, every=10), ELSEWHERE: Part(seeds=2, every=5)},
     "gstarx": {"mutagenicity": Part(seeds=2, every=10), ELSEWHERE: Part(seeds=2, every=5)},
