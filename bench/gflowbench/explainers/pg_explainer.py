@@ -154,7 +154,7 @@ class PGExplainer:
         place = subject.instances.place_outside
         algorithm.embedding[slice(None) if place is None else place] = subject.require_embedding()
         target, index = pyg_target(graph)
-        x, edge_index = graph.graphs.x, graph.graphs.edge_index
+        x, edge_index = graph.graphs.rows(), graph.graphs.edge_index
         algorithm.train(epoch, graph.predictor.model, x, edge_index, target=target, index=index, **graph.arguments)
 
 
