@@ -70,7 +70,7 @@ def problems_of(
                 settings = {"suite": suite, "seed": seed, "cases": number, "suites_code": suites_code()}
                 load = partial(load_task, suite, task, gnn, seed, number, out)
                 architecture = gnn if gnn in MODELS else None
-                found.append(Problem(task, f"{gnn} {seed}", load, settings, architecture))
+                found.append(Problem(task, f"{gnn} {seed}", load, settings, architecture, own_gnn=False))
     return found
 
 

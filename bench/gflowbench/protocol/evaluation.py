@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -96,7 +97,7 @@ class _Layout:
         """Adds the cells of one explainer on one problem."""
         group = (problem.gnn, problem.dataset, contestant.name)
         part = plan(contestant.name, problem.dataset)
-        why = part.left_out or misfit(contestant.name, problem.architecture)
+        why = part.left_out or misfit(contestant.name, problem.architecture, own_gnn=problem.own_gnn)
         if why:
             self.left_out[group] = why
             return
@@ -175,8 +176,8 @@ class _Run:
 
     def _tell(self, cell: Cell, how: str) -> None:
         self.done += 1
-        auc = cell.metrics.get("auc_own")
-        result = cell.error if cell.status == FAILED else "" if auc is None else f"own AUC {auc:.3f}"
+        auc = cell.metrics.get("auc_own", math.nan)
+        result = cell.error if cell.status == FAILED else "" if math.isnan(auc) else f"own AUC {auc:.3f}"
         head = f"[{self.done}/{len(self.tasks)}] {cell.dataset}, {cell.gnn} GNN, {cell.explainer}, seed {cell.seed}"
         self.report(f"{head}: {cell.status} {result} ({how})".replace("  ", " "))
 
