@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def leaderboard(
-    suite: Annotated[str, typer.Option(help="'paper', 'logic', 'molecules', 'real'; several with commas.")] = "paper",
+    suite: Annotated[
+        str, typer.Option(help="'paper', 'logic', 'molecules', 'real', 'links'; several with commas.")
+    ] = "paper",
     explainers: Annotated[
         str, typer.Option(help="Names with commas; 'floors', 'ours', 'peers' and 'all' stand for several.")
     ] = "floors,gflow,peers",
@@ -44,30 +46,49 @@ def leaderboard(
 
     To copy:
 
-      gflowexplainer leaderboard --suite paper,logic,real --fast --jobs 2
+      gflowexplainer leaderboard --suite paper,logic,real,links --fast --jobs 2
       gflowexplainer leaderboard --suite logic --tasks or,and-far \
           --explainers floors,gflow --explainer my_module:MyExplainer
     """
     with one_line_errors(resumable=True):
-        from gflowbench.explainers.registry import named
+        from gflowbench.explainers.registry import named, names
+        from gflowbench.leaderboard import SUITES, link_suite, problems_of, tasks_of
         from gflowbench.leaderboard import page as write_page
-        from gflowbench.leaderboard import problems_of, tasks_of
         from gflowbench.metrics import MetricSettings
         from gflowbench.protocol import Contestant, ProtocolSettings, evaluate, plan
         from gflowexplainer.errors import one_of
         from gflowexplainer.storage.files import write_text
 
-        contestants = [Contestant.named(name) for name in named(options.listed(explainers))]
-        contestants += [_own(place) for place in explainer or []]
+        suites, wanted, words = options.listed(suite), options.listed(tasks), options.listed(explainers)
+        for name in suites:
+            one_of("suite", name, SUITES)
+        own = [_own(place) for place in explainer or []]
+        of_links, not_of_links = link_suite.link_contestants(words, own) if "links" in suites else ([], [])
+        only_of_links = {one.name for one in of_links} - {*names()}
+        contestants = [Contestant.named(name) for name in named([word for word in words if word not in only_of_links])]
+        contestants += own
         settings = ProtocolSettings(metrics=MetricSettings(num_contexts=contexts))
         records = {}
-        suites, wanted = options.listed(suite), options.listed(tasks)
         known = tuple(task for name in suites for task in tasks_of(name))
         for task in wanted:
             one_of("task", task, known)
         for name in suites:
             some = [task for task in wanted if task in tasks_of(name)]
             problems = problems_of(name, out, tasks=some, gnns=options.listed(gnns), fast=fast)
+            report = None if quiet else teller(quiet)
+            if name == "links":
+                records[name] = link_suite.evaluate_links(
+                    problems,
+                    of_links,
+                    not_of_links,
+                    seeds=range(seeds),
+                    out=out / name,
+                    fast=fast,
+                    report=report,
+                    jobs=jobs,
+                )
+                records[name].write(out / name)
+                continue
             thinning = (plan.fast if name == "paper" else plan.quick) if fast else plan.suite
             records[name] = evaluate(
                 problems,
@@ -75,7 +96,7 @@ def leaderboard(
                 seeds=range(seeds),
                 out=out / name,
                 settings=settings,
-                report=None if quiet else teller(quiet),
+                report=report,
                 plan=thinning,
                 jobs=jobs,
             )

@@ -101,7 +101,7 @@ class Decomposition:
         place = torch.arange(inner.num_nodes, device=inner.device) if outer is inner else inner.place_outside
         assert place is not None
         edge_index, weight = _normalized(self.network.convolutions[0], outer)
-        h, self._layers, wholes = outer.x, [], []
+        h, self._layers, wholes = outer.rows(), [], []
         for number, convolution in enumerate(self.network.convolutions):
             received = _propagate(convolution.lin(h), edge_index, weight)
             biased = received + convolution.bias
@@ -150,7 +150,7 @@ class Decomposition:
         edge_owner, edge = ranges(self._edge_ptr[instance], self._edge_ptr.diff()[instance])
         ends = self._ends[:, edge] + (first - inner.ptr[instance])[edge_owner]
         weight = self._weight[edge]
-        portion = torch.where(target[:, None], inner.x[node], 0.0)
+        portion = torch.where(target[:, None], inner.rows(node), 0.0)
         portions = []
         for number, (convolution, layer) in enumerate(zip(self.network.convolutions, self._layers, strict=True)):
             received = _propagate(convolution.lin(portion), ends, weight)

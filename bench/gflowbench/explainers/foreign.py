@@ -61,7 +61,7 @@ class PyGAlgorithm:
             )
             index = int(graphs.center[0]) if part.predictor.level == "node" else None
             arguments = {name: value for name, value in graph.arguments.items() if name != "batch"}
-            found = explainer(graphs.x, graphs.edge_index, index=index, **arguments)
+            found = explainer(graphs.rows(), graphs.edge_index, index=index, **arguments)
         node, edge = found.get("node_mask"), found.get("edge_mask")
         place = torch.arange(inner.num_nodes) if inner.place_outside is None else inner.place_outside
         return (

@@ -124,7 +124,7 @@ class GNNExplainer:
         config = ExplainerConfig(explanation_type="model", edge_mask_type="object")
         algorithm.connect(config, ModelConfig(**pyg_model_config(graph.predictor)))
         target, index = pyg_target(graph)
-        x, edge_index = graph.graphs.x, graph.graphs.edge_index
+        x, edge_index = graph.graphs.rows(), graph.graphs.edge_index
         explanation = algorithm(graph.predictor.model, x, edge_index, target=target, index=index, **graph.arguments)
         return explanation.edge_mask
 

@@ -106,7 +106,7 @@ class GraphMask:
         try:
             gates.measure(graphs)
             gates._train_explainer(
-                model, graphs.graphs.x, graphs.graphs.edge_index, target=target, index=index, **graphs.arguments
+                model, graphs.graphs.rows(), graphs.graphs.edge_index, target=target, index=index, **graphs.arguments
             )
         except (RuntimeError, AttributeError, TypeError) as error:
             raise ModelError(

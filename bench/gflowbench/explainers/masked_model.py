@@ -49,17 +49,21 @@ def differentiable(predictor: Predictor) -> Iterator[nn.Module]:
 
     The model is in evaluation mode and its parameters need no gradient. It is handed back as it came, without masks.
     """
-    model = predictor.model
+    with predictor.evaluating(), masks_alone(predictor.model), torch.enable_grad():
+        yield predictor.model
+
+
+@contextmanager
+def masks_alone(model: nn.Module) -> Iterator[None]:
+    """Differentiates with respect to masks alone for the length of a block; hands the model back as it came."""
     with ExitStack() as stack:
-        stack.enter_context(predictor.evaluating())
         for module in model.modules():
             if isinstance(module, MessagePassing):
                 stack.enter_context(_same_layer(module))
         for parameter in model.parameters():
             stack.callback(parameter.requires_grad_, parameter.requires_grad)
             parameter.requires_grad_(False)
-        stack.enter_context(torch.enable_grad())
-        yield model
+        yield
 
 
 @contextmanager
@@ -129,21 +133,28 @@ class MaskedModel:
         Returns:
             What the model returns of each instance, shape ``[I, C]``.
         """
-        graphs, predictor = self.graphs, self.predictor
         if mask is not None:
-            set_masks(predictor.model, mask, graphs.edge_index, apply_sigmoid=sigmoid)
-        predictor.num_evaluations += len(graphs)
-        output = predictor.model(graphs.x, graphs.edge_index, **self.arguments)
-        if predictor.level == "graph":
-            return predictor.checked(output, len(graphs))
-        return predictor.checked(output, graphs.num_nodes)[graphs.center]
+            set_masks(self.predictor.model, mask, self.graphs.edge_index, apply_sigmoid=sigmoid)
+        return self.evaluate(self.graphs.edge_index)
 
     def without_edges(self, kept: Tensor) -> Tensor:
         """Asks the model, without gradients, on graphs that only have the edges ``kept`` ``[w]``, shape ``[I, C]``."""
+        given = {name: value[kept] for name, value in self.graphs.edge_arguments.items()}
+        return self.evaluate(self.graphs.edge_index[:, kept], **given)
+
+    def evaluate(self, edge_index: Tensor, **given: Any) -> Tensor:
+        """Evaluates the model on the nodes with other edges.
+
+        Args:
+            edge_index: The edges.
+            **given: Arguments that differ from :attr:`arguments`.
+
+        Returns:
+            What the model returns of each instance, shape ``[I, C]``.
+        """
         graphs, predictor = self.graphs, self.predictor
-        given = self.arguments | {name: value[kept] for name, value in graphs.edge_arguments.items()}
         predictor.num_evaluations += len(graphs)
-        output = predictor.model(graphs.x, graphs.edge_index[:, kept], **given)
+        output = predictor.model(graphs.rows(), edge_index, **(self.arguments | given))
         if predictor.level == "graph":
             return predictor.checked(output, len(graphs))
         return predictor.checked(output, graphs.num_nodes)[graphs.center]
@@ -161,18 +172,19 @@ class MaskedModel:
         return uniform(*stream, self.graphs.own_key[self.edge_owner], self.graphs.edge_id)
 
 
-def parts(subject: Subject, size: int | None = None) -> Iterator[Subject]:
+def parts(subject: Subject, size: int | None = None, *, times: float = 1.0) -> Iterator[Subject]:
     """Cuts a subject into some that fit the memory, in order.
 
     Args:
         subject: The subject.
         size: Number of instances of a part at most.
+        times: How many times the usual memory is needed.
     """
     predictor, instances = subject.predictor, subject.instances
     if predictor.level == "graph" and not predictor.takes_batch:
         size = 1
     every = torch.arange(len(subject), device=instances.device)
-    for chunk in predictor.chunks(GRADIENT_COST * predictor.cost(instances)):
+    for chunk in predictor.chunks((times * GRADIENT_COST * predictor.cost(instances)).long()):
         for index in every[chunk].split(size or len(subject)):
             yield subject if index.numel() == len(subject) else subject.select(index)
 

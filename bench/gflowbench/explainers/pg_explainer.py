@@ -92,17 +92,22 @@ class PGExplainer:
         self.entropy = entropy
         self.temperatures = [first_temperature, last_temperature]
         self.bias = bias
-        self._algorithm: _GivenNoise | None = None
+        self._algorithm: GivenNoise | None = None
+
+    @staticmethod
+    def usual_size(dataset: str) -> float:
+        """Returns the weight of the size of a mask where none is given."""
+        return SIZES.get(dataset, SIZE)
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Trains the network on the instances of ``subject``."""
         predictor = subject.predictor
         with differentiable(predictor):
             torch.manual_seed(seed)
-            algorithm = _GivenNoise(self.epochs, self.learning_rate).to(subject.instances.device)
+            algorithm = GivenNoise(self.epochs, self.learning_rate).to(subject.instances.device)
             # PyG keeps these in one dictionary for all explainers; ours gets its own.
             algorithm.coeffs = {
-                "edge_size": SIZES.get(subject.name, SIZE) if self.size is None else self.size,
+                "edge_size": self.usual_size(subject.name) if self.size is None else self.size,
                 "edge_ent": self.entropy,
                 "temp": self.temperatures,
                 "bias": self.bias,
@@ -126,14 +131,12 @@ class PGExplainer:
             found = [algorithm.mlp(edge_inputs(part)).view(-1) for part in parts(subject)]
         return Scores.of_edges(subject.instances, torch.cat(found).double().sigmoid())
 
-    def _update(self, algorithm: _GivenNoise, subject: Subject, epoch: int, seed: int) -> None:
+    def _update(self, algorithm: GivenNoise, subject: Subject, epoch: int, seed: int) -> None:
         """Makes one update by several instances; if they do not fit the memory together, bit by bit."""
         algorithm.optimizer.zero_grad()
         for part in parts(subject):
             graphs = MaskedModel.of(part)
-            algorithm.noise = graphs.uniform(seed, 1, epoch)[graphs.own]
-            logits = algorithm.mlp(edge_inputs(part)).view(-1)
-            sample = algorithm._concrete_sample(logits, algorithm._get_temperature(epoch))
+            sample = algorithm.sample(part, graphs, epoch, seed)
             # Edges that lead into the instance from outside carry nothing that reaches the explained node.
             mask = sample.new_zeros(graphs.edge_owner.numel()).index_put((graphs.own,), sample)
             loss = graphs.losses(graphs(mask)).sum()
@@ -141,7 +144,7 @@ class PGExplainer:
             loss.backward()
         algorithm.optimizer.step()
 
-    def _update_one(self, algorithm: _GivenNoise, subject: Subject, epoch: int, seed: int) -> None:
+    def _update_one(self, algorithm: GivenNoise, subject: Subject, epoch: int, seed: int) -> None:
         """Lets PyG make one update by a single instance."""
         graph = MaskedModel.of(subject)
         algorithm.noise = graph.uniform(seed, 1, epoch)
@@ -151,7 +154,7 @@ class PGExplainer:
         place = subject.instances.place_outside
         algorithm.embedding[slice(None) if place is None else place] = subject.require_embedding()
         target, index = pyg_target(graph)
-        x, edge_index = graph.graphs.x, graph.graphs.edge_index
+        x, edge_index = graph.graphs.rows(), graph.graphs.edge_index
         algorithm.train(epoch, graph.predictor.model, x, edge_index, target=target, index=index, **graph.arguments)
 
 
@@ -166,7 +169,7 @@ def edge_inputs(subject: Subject) -> Tensor:
     return torch.cat(ends, dim=1)
 
 
-class _GivenNoise(Algorithm):
+class GivenNoise(Algorithm):
     """PyG's algorithm, with embeddings of the whole graph and coin flips that no batch changes."""
 
     noise: Tensor
@@ -179,6 +182,12 @@ class _GivenNoise(Algorithm):
         bias = self.coeffs["bias"]
         chance = ((1 - 2 * bias) * self.noise + bias).to(logits)
         return (chance.log() - (1 - chance).log() + logits) / temperature
+
+    def sample(self, subject: Subject, graphs: MaskedModel, epoch: int, seed: int) -> Tensor:
+        """Flips the coins of an epoch: logits of the masks of all edges of the instances, shape ``[e]``."""
+        self.noise = graphs.uniform(seed, 1, epoch)[graphs.own]
+        logits = self.mlp(edge_inputs(subject)).view(-1)
+        return self._concrete_sample(logits, self._get_temperature(epoch))
 
     def penalty(self, mask: Tensor, owner: Tensor, count: int) -> Tensor:
         """Adds up what the masks of ``count`` instances cost; ``owner`` is the instance of each entry, ``[e]``."""

@@ -21,12 +21,20 @@ class _Entry:
     factory: Factory | str
     group: str
     architectures: tuple[str, ...]
+    own_gnns: bool
 
 
 _ENTRIES: dict[str, _Entry] = {}
 
 
-def register(name: str, factory: Factory | str, *, group: str = "peers", architectures: tuple[str, ...] = ()) -> None:
+def register(
+    name: str,
+    factory: Factory | str,
+    *,
+    group: str = "peers",
+    architectures: tuple[str, ...] = (),
+    own_gnns: bool = False,
+) -> None:
     """Makes an explainer known.
 
     Args:
@@ -36,10 +44,11 @@ def register(name: str, factory: Factory | str, *, group: str = "peers", archite
         group: One of :data:`GROUPS`.
         architectures: What a GNN must be made of to be explained, of :data:`gflowbench.models.MODELS`; anything if
             empty.
+        own_gnns: Whether it explains the GNNs of :mod:`gflowbench.models` only.
     """
     if name in (*GROUPS, "all"):
         raise ConfigError(f"No explainer can be called '{name}': the name stands for several. Choose another.")
-    _ENTRIES[name] = _Entry(factory, one_of("group", group, GROUPS), architectures)
+    _ENTRIES[name] = _Entry(factory, one_of("group", group, GROUPS), architectures, own_gnns)
 
 
 def names(group: str | None = None) -> tuple[str, ...]:
@@ -58,9 +67,17 @@ def named(words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def misfit(name: str, architecture: str | None) -> str:
-    """Says why an explainer cannot explain a GNN of that architecture; empty if it can, or if nothing is known."""
+def misfit(name: str, architecture: str | None, *, own_gnn: bool = True) -> str:
+    """Says why an explainer cannot explain a GNN; empty if it can, or if nothing is known.
+
+    Args:
+        name: The explainer.
+        architecture: What the GNN is made of; ``None`` if that is not known.
+        own_gnn: Whether it may be a GNN of :mod:`gflowbench.models`.
+    """
     entry = _ENTRIES.get(name)
+    if entry is not None and entry.own_gnns and not own_gnn:
+        return "it explains the GNNs of gflowbench.models only, and this is another"
     if entry is None or architecture is None or not entry.architectures or architecture in entry.architectures:
         return ""
     return f"it explains {' and '.join(entry.architectures)} models only, and this is a {architecture}"
@@ -101,12 +118,16 @@ FLOORS = names("floors")
 register("gflow", "gflowbench.explainers.gflow:GFlow", group="ours")
 register("gnnexplainer", "gflowbench.explainers.gnn_explainer:GNNExplainer")
 register("pgexplainer", "gflowbench.explainers.pg_explainer:PGExplainer")
+register("proxy-explainer", "gflowbench.explainers.proxy_explainer:ProxyExplainer")
 register("attention", "gflowbench.explainers.attention:Attention", architectures=("gat",))
 register("graphmask", "gflowbench.explainers.graph_mask:GraphMask", architectures=("gcn", "graphsage"))
 register("saliency", "gflowbench.explainers.gradients:Saliency")
 register("integrated-gradients", "gflowbench.explainers.gradients:IntegratedGradients")
 register(
-    "degree-decomposition", "gflowbench.explainers.degree_decomposition:DegreeDecomposition", architectures=("gcn",)
+    "degree-decomposition",
+    "gflowbench.explainers.degree_decomposition:DegreeDecomposition",
+    architectures=("gcn",),
+    own_gnns=True,
 )
 register("subgraphx", "gflowbench.explainers.subgraphx:SubgraphX")
 register("rg-explainer", "gflowbench.explainers.rg_explainer:RGExplainer")

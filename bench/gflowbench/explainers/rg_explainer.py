@@ -126,7 +126,7 @@ class RGExplainer:
             raise ConfigError("This explainer has not been fitted. Call fit first.")
         instances = subject.instances
         every = torch.arange(len(instances), device=instances.device)
-        encoding = self._policy.encode(instances, instances.x.float())
+        encoding = self._policy.encode(instances, instances.rows().float())
         choose = follow_greedily if self.greedy else follow_policy
         start = starts(subject, self._locator)
         key = rollout_keys(instances, every, seed, _EXPLAINING)
@@ -158,7 +158,7 @@ class _Training:
     def __init__(self, explainer: RGExplainer, subject: Subject, seed: int) -> None:
         self.explainer, self.subject, self.seed = explainer, subject, seed
         instances = subject.instances
-        self.features = instances.x.float()
+        self.features = instances.rows().float()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.policy = RGPolicy(self.features.size(1), **explainer.network)

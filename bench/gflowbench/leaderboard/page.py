@@ -9,6 +9,7 @@ from gflowbench.explainers.registry import names
 from gflowbench.leaderboard.ranking import Standing, mean_ranks, standings
 from gflowbench.protocol.presentation import TITLES, failures, thinning
 from gflowbench.protocol.record import OK, Record, left_out_lines
+from gflowbench.typed.link_peers import FLOORS as LINK_FLOORS
 from gflowexplainer.report.tables import NOT_THERE, Table
 from gflowexplainer.storage.provenance import code_digest, environment
 
@@ -22,13 +23,21 @@ TITLE_OF = {
     "unfaithfulness": "GEF, unfaithfulness (smaller is better)",
     "sufficiency_area": "Fidelity-, mean over 1 to 16 nodes (smaller is better)",
 }
+LINK_SCORES = {
+    "auc_edge": "AUC of the edges that a link depends on, mean of links",
+    "path_hit_3": "Share of links of which the first 3 edges hold a true path",
+    "path_hit_10": "Share of links of which the first 10 edges hold a true path",
+}
 SCORES = {
     "paper": tuple(TITLE_OF),
     "logic": tuple(name for name in TITLE_OF if name != "auc_own"),
     "molecules": tuple(name for name in TITLE_OF if name != "auc_own"),
     "real": tuple(name for name in TITLE_OF if name not in ("auc_own", "auc_node", "gea")),
+    "links": tuple(LINK_SCORES),
 }
 """Scores of a suite; the first one decides the sentences."""
+_TITLES = TITLE_OF | LINK_SCORES
+_FLOORS = frozenset((*names("floors"), *LINK_FLOORS))
 
 
 def page(records: Mapping[str, Record], *, notes: Sequence[str] = ()) -> str:
@@ -61,11 +70,10 @@ def sentence(dataset: str, table: Sequence[Standing], cost: Mapping[str, float])
         table: Its standings, best first.
         cost: Milliseconds an instance of each explainer.
     """
-    floors = set(names("floors"))
     first = [s for s in table if s.rank == 1]
     best = table[0]
     behind = next((s for s in table if s.rank > 1), None)
-    floor = next((s for s in table if s.explainer in floors), None)
+    floor = next((s for s in table if s.explainer in _FLOORS), None)
     who = ", ".join(s.explainer for s in first)
     words = [f"**{TITLES.get(dataset, dataset)}**: {who} {'is' if len(first) == 1 else 'are'} first ({best.mean:.3f}"]
     words[0] += f", {cost[best.explainer]:.3g} ms an instance)" if best.explainer in cost else ")"
@@ -91,11 +99,11 @@ def _suite(suite: str, record: Record) -> list[str]:
     tables = {dataset: standings(record, dataset, main) for dataset in datasets}
     lines = [sentence(dataset, table, cost[dataset]) for dataset, table in tables.items() if table]
     lines.sort(key=lambda line: "ours is not first" not in line)
-    blocks += [f"By {TITLE_OF[main]}:", "\n".join(f"- {line}" for line in lines)]
+    blocks += [f"By {_TITLES[main]}:", "\n".join(f"- {line}" for line in lines)]
     for metric in SCORES[suite]:
         found = {dataset: standings(record, dataset, metric) for dataset in datasets}
         if any(found.values()):
-            blocks.append(_ranked(TITLE_OF[metric], found, record).to_markdown().strip())
+            blocks.append(_ranked(_TITLES[metric], found, record).to_markdown().strip())
     blocks.append(_costs(record).to_markdown().strip())
     blocks += [table.to_markdown().strip() for table in thinning(record)]
     rest = [*left_out_lines(record.left_out), *failures(record)]
@@ -136,9 +144,8 @@ def _means(record: Record, metric: str, dataset: str | None = None) -> dict[str,
 
 
 def _floors_first(found: Mapping[str, object]) -> list[str]:
-    floors = set(names("floors"))
     by_rank = sorted(found, key=lambda name: value if isinstance(value := found[name], float) else 0.0)
-    return sorted(by_rank, key=lambda name: name not in floors)
+    return sorted(by_rank, key=lambda name: name not in _FLOORS)
 
 
 def _cell(standing: Standing | None) -> str:

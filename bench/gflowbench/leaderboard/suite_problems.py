@@ -22,7 +22,7 @@ from gflowexplainer.model.task_inputs import TaskInputs
 if TYPE_CHECKING:
     from gflowbench.suites.task import SuiteTask, TaskTruth
 
-SUITES = ("paper", "logic", "molecules", "real")
+SUITES = ("paper", "logic", "molecules", "real", "links")
 LARGE_TASKS, FEW_CASES = 60, 24
 """Predictions of a task that are explained, and in a first look."""
 FIRST_TASKS = ("or", "and-far", "sum-graph", "distance")
@@ -38,8 +38,8 @@ def problems_of(
     """Names the problems of a suite.
 
     Args:
-        suite: ``"paper"``: the paper's six datasets with published GNNs. Others: the suites of that name, with GNNs
-            that are trained on first use and kept in ``out``.
+        suite: ``"paper"``: the paper's six datasets with published GNNs. ``"links"``: links of two graphs. Others: the
+            suites of that name, with GNNs that are trained on first use and kept in ``out``.
         out: Folder of trained GNNs.
         tasks: Some tasks of the suite; all if not given.
         gnns: Convolutions, for suites whose GNNs are trained; those of the suite if not given.
@@ -48,6 +48,10 @@ def problems_of(
     one_of("suite", suite, SUITES)
     if suite == "paper":
         return [problem(one_of("task", name, tuple(DATASETS))) for name in tasks or DATASETS]
+    if suite == "links":
+        from gflowbench.leaderboard.link_suite import link_problems
+
+        return link_problems(tasks, fast=fast)
     from gflowbench.suites.digests import suites_code
     from gflowbench.suites.run import GNNS_OF, TASKS
 
@@ -66,7 +70,7 @@ def problems_of(
                 settings = {"suite": suite, "seed": seed, "cases": number, "suites_code": suites_code()}
                 load = partial(load_task, suite, task, gnn, seed, number, out)
                 architecture = gnn if gnn in MODELS else None
-                found.append(Problem(task, f"{gnn} {seed}", load, settings, architecture))
+                found.append(Problem(task, f"{gnn} {seed}", load, settings, architecture, own_gnn=False))
     return found
 
 
@@ -74,6 +78,10 @@ def tasks_of(suite: str) -> tuple[str, ...]:
     """Returns the names of all tasks of a suite."""
     if one_of("suite", suite, SUITES) == "paper":
         return tuple(DATASETS)
+    if suite == "links":
+        from gflowbench.leaderboard.link_suite import TASKS as LINK_TASKS
+
+        return LINK_TASKS
     from gflowbench.suites.run import TASKS
 
     return tuple(TASKS[suite])

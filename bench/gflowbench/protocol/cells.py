@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from gflowbench.explainers.interface import Explainer, Subject, motif_size
+from gflowbench.explainers.interface import Subject, motif_size
 from gflowbench.explainers.registry import create
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import MetricSettings, measure
-from gflowbench.protocol.code import cell_code
+from gflowbench.protocol.code import cell_code, code_of
 from gflowbench.protocol.packing import pack
 from gflowbench.protocol.problems import Loaded, Problem, accuracy_on
 from gflowbench.protocol.record import FAILED, Cell
@@ -36,11 +36,13 @@ class Contestant:
         name: What it is called in tables.
         make: Makes a fresh one; further settings may be handed to it.
         settings: What decides how it works.
+        module: Module that its cells come from; that of the registered explainer of this name if not given.
     """
 
     name: str
-    make: Callable[..., Explainer]
+    make: Callable[..., Any]
     settings: dict[str, Any] = field(default_factory=dict)
+    module: str | None = None
 
     @classmethod
     def named(cls, name: str, **settings: Any) -> Contestant:
@@ -102,12 +104,12 @@ class PendingCell:
 
     def blank(self, settings: ProtocolSettings) -> Cell:
         """Returns the cell without its result; it is the same whether problem or plan leaves instances out."""
-        problem = self.problem.settings
+        problem, module = self.problem.settings, self.contestant.module
         if self.every > 1:
             problem = {**problem, "every": problem.get("every", 1) * self.every}
         described = {
             "version": __version__,
-            "code": cell_code(self.contestant.name),
+            "code": cell_code(self.contestant.name) if module is None else code_of(module),
             "explainer": self.contestant.settings,
             "problem": problem,
             "protocol": asdict(settings),
@@ -122,7 +124,7 @@ class Bench:
         self.folder = folder
         self.settings = settings
         self._problem: Problem | None = None
-        self._ready: tuple[Loaded, Subject] | None = None
+        self._ready: Any = None
         self._named: dict[int, dict[str, str]] = {}
         self._failure: Exception | None = None
 
@@ -142,7 +144,7 @@ class Bench:
         write_json(self.path(task), cell.to_dict(whole=True))
         return cell
 
-    def _load(self, problem: Problem) -> tuple[Loaded, Subject]:
+    def _load(self, problem: Problem) -> Any:
         """Loads dataset and GNN once; what failed once fails again at once."""
         # Not by identity alone: a problem that comes from another process is a new object every time.
         if self._problem is None or _identity(problem) != _identity(self._problem):
@@ -151,19 +153,19 @@ class Bench:
             raise self._failure
         if self._ready is None:
             try:
-                loaded = problem.load()
-                subject = Subject.of(
-                    loaded.model,
-                    loaded.benchmark,
-                    loaded.index,
-                    max_nodes=self.settings.max_nodes,
-                    mode=loaded.mode,
-                )
+                self._ready = self._prepare(problem)
             except Exception as error:
                 self._failure = error
                 raise
-            self._ready = loaded, subject
         return self._ready
+
+    def _prepare(self, problem: Problem) -> tuple[Loaded, Subject]:
+        """Loads dataset and GNN, and cuts the instances out."""
+        loaded = problem.load()
+        subject = Subject.of(
+            loaded.model, loaded.benchmark, loaded.index, max_nodes=self.settings.max_nodes, mode=loaded.mode
+        )
+        return loaded, subject
 
     def identity(self, task: PendingCell) -> dict[str, str]:
         """Names the GNN, every tensor of the data and the instances that the cell of a task comes from."""
@@ -180,7 +182,8 @@ class Bench:
 
     def _run(self, task: PendingCell) -> Cell:
         """Fits, explains, measures."""
-        loaded, subject = thinned(*self._load(task.problem), task.every)
+        loaded, subject = self._load(task.problem)
+        loaded, subject = thinned(loaded, subject, task.every)
         wanted = task.blank(self.settings)
         fitting, explained = _split(subject, self.settings.train_share, task.seed)
         explainer = task.contestant.make()

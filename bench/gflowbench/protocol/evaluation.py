@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ def evaluate(
     report: Tell | None = None,
     plan: Plan = whole,
     jobs: int = 1,
+    bench: type[Bench] = Bench,
 ) -> Record:
     """Runs every explainer on every problem with every seed, or on what a plan leaves of them.
 
@@ -50,6 +52,7 @@ def evaluate(
         plan: Says of how many instances and seeds each explainer is run; see :mod:`gflowbench.protocol.plan`.
         jobs: Processes that compute cells side by side, each with one thread. They begin anew, so with more than one
             a script that calls this needs ``if __name__ == "__main__":``.
+        bench: What computes a cell; another one where something else than nodes and graphs is explained.
     """
     if jobs < 1:
         raise ConfigError(f"'jobs' must be at least 1 (got {jobs}).")
@@ -65,7 +68,7 @@ def evaluate(
         raise ConfigError(f"There is nothing to evaluate: {why}.")
     for line in left_out_lines(layout.left_out):
         report(line)
-    cells = _Run(Bench(Path(out) / "cells", settings), layout.tasks, report).cells(jobs)
+    cells = _Run(bench(Path(out) / "cells", settings), layout.tasks, report).cells(jobs)
     return Record(
         cells,
         settings=asdict(settings),
@@ -94,7 +97,7 @@ class _Layout:
         """Adds the cells of one explainer on one problem."""
         group = (problem.gnn, problem.dataset, contestant.name)
         part = plan(contestant.name, problem.dataset)
-        why = part.left_out or misfit(contestant.name, problem.architecture)
+        why = part.left_out or misfit(contestant.name, problem.architecture, own_gnn=problem.own_gnn)
         if why:
             self.left_out[group] = why
             return
@@ -173,8 +176,8 @@ class _Run:
 
     def _tell(self, cell: Cell, how: str) -> None:
         self.done += 1
-        auc = cell.metrics.get("auc_own")
-        result = cell.error if cell.status == FAILED else "" if auc is None else f"own AUC {auc:.3f}"
+        auc = cell.metrics.get("auc_own", math.nan)
+        result = cell.error if cell.status == FAILED else "" if math.isnan(auc) else f"own AUC {auc:.3f}"
         head = f"[{self.done}/{len(self.tasks)}] {cell.dataset}, {cell.gnn} GNN, {cell.explainer}, seed {cell.seed}"
         self.report(f"{head}: {cell.status} {result} ({how})".replace("  ", " "))
 

@@ -54,16 +54,18 @@ class Problem:
     Attributes:
         dataset: Name of the dataset.
         gnn: Name of the kind of GNN.
-        load: Brings both into memory.
+        load: Brings both into memory, as what the bench that computes its cells needs.
         settings: What decides which data and GNN these are.
         architecture: What the GNN is made of, one of :data:`gflowbench.models.MODELS`; ``None`` if not known.
+        own_gnn: Whether the GNN may be one of :mod:`gflowbench.models`.
     """
 
     dataset: str
     gnn: str
-    load: Callable[[], Loaded]
+    load: Callable[[], Any]
     settings: dict[str, Any] = field(default_factory=dict)
     architecture: str | None = None
+    own_gnn: bool = True
 
 
 def problem(

@@ -182,14 +182,14 @@ class Record:
 
 
 def left_out_lines(left_out: Mapping[Group, str]) -> list[str]:
-    """Says what is left out and why, one line an explainer and reason."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """Says what is left out and why, one line a reason and the datasets that it holds for."""
+    datasets: dict[tuple[str, str], dict[str, None]] = {}
     for (_, dataset, explainer), why in left_out.items():
-        groups.setdefault((explainer, why), []).append(dataset)
-    return [
-        f"left out: {explainer} on {', '.join(dict.fromkeys(datasets))}: {why}"
-        for (explainer, why), datasets in groups.items()
-    ]
+        datasets.setdefault((explainer, why), {})[dataset] = None
+    explainers: dict[tuple[str, str], list[str]] = {}
+    for (explainer, why), where in datasets.items():
+        explainers.setdefault((", ".join(where), why), []).append(explainer)
+    return [f"left out: {', '.join(who)} on {where}: {why}" for (where, why), who in explainers.items()]
 
 
 def _skip_nan(reduce: Callable[[list[float]], Any], values: Sequence[float], least: int = 1) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from gflowbench.typed.link_explainers import LINK_EXPLAINERS
-from gflowbench.typed.link_scores import DEPTHS, edge_auc, path_hits, ranking_of
+from gflowbench.typed.link_scores import score_links
 from gflowbench.typed.link_truth import LinkTruth
 from gflowbench.typed.meta_paths import GNNS, measure_meta_paths
 from gflowbench.typed.motif_links import load_motif_links
@@ -27,14 +27,9 @@ TASKS = ("user-item-attr", "motif-links", *(f"meta-paths-{name}" for name in GNN
 def measure_links(task: LinkTruth, name: str, seed: int) -> dict[str, Any]:
     """Scores one explainer on the links of a task: means over links."""
     answers = LINK_EXPLAINERS[name](task, seed)
-    aucs, hits = [], []
-    for number, score in enumerate(answers.scores):
-        around, paths = set(task.around[number]), task.paths[number]
-        own = {edge: value for edge, value in score.items() if edge in around}
-        aucs.append(edge_auc(own, {edge for path in paths for edge in path}, task.around[number]))
-        hits.append(path_hits(ranking_of(own, seed * 1000 + number), paths))
-    found = {f"hit at {depth}": float(np.mean([hit[depth] for hit in hits])) for depth in DEPTHS}
-    return {"auc": float(np.mean(aucs)), **found, "fit_seconds": answers.fit_seconds, "seconds": answers.seconds}
+    auc, hits = score_links(answers.scores, task, seed)
+    found = {f"hit at {depth}": share for depth, share in hits.items()}
+    return {"auc": auc, **found, "fit_seconds": answers.fit_seconds, "seconds": answers.seconds}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

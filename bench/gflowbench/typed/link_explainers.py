@@ -10,8 +10,9 @@ from typing import Any
 
 import networkx
 import torch
-from torch_geometric.explain import Explainer, GNNExplainer
+from torch_geometric.explain import Explainer, ExplainerAlgorithm, GNNExplainer
 
+from gflowbench.explainers.masked_model import masks_alone
 from gflowbench.typed.link_truth import LinkTruth, TypedEdge
 from gflowexplainer import GFlowExplainer
 
@@ -38,12 +39,20 @@ class LinkAnswers:
 LinkExplainer = Callable[[LinkTruth, int], LinkAnswers]
 
 
-def ours(task: LinkTruth, seed: int, **settings: Any) -> LinkAnswers:
-    """GFlowExplainer through its public face: fitted to training links; edges by the rank of their paths."""
+def ours(task: LinkTruth, seed: int, num_train: int | None = None, **settings: Any) -> LinkAnswers:
+    """GFlowExplainer through its public face: fitted to training links; edges by the rank of their paths.
+
+    Args:
+        task: The links.
+        seed: Seed of the explainer.
+        num_train: Training links that it is fitted to, at most; all if not given.
+        **settings: Settings of the explainer.
+    """
     begin = time.perf_counter()
     algorithm = GFlowExplainer(seed=seed, **settings)
+    links = task.train[:, :num_train]
     algorithm.fit(
-        task.model, task.graph, edge_label_index=task.train, edge_type=task.edge_type, model_config=EDGE, progress=False
+        task.model, task.graph, edge_label_index=links, edge_type=task.edge_type, model_config=EDGE, progress=False
     )
     fitted = time.perf_counter()
     found = algorithm.explain(task.model, task.graph, edge_label_index=task.test)
@@ -67,10 +76,15 @@ def by_rank(paths: Iterable[Iterable[TypedEdge]]) -> dict[TypedEdge, float]:
 
 def gnn_explainer(task: LinkTruth, seed: int, epochs: int = 100) -> LinkAnswers:
     """PyG's GNNExplainer at edge level: a mask over edges, learned for each link."""
+    return pyg_algorithm(task, seed, GNNExplainer(epochs=epochs))
+
+
+def pyg_algorithm(task: LinkTruth, seed: int, algorithm: ExplainerAlgorithm) -> LinkAnswers:
+    """Runs an algorithm of PyG at edge level, one link after the other: edges by its mask."""
     torch.manual_seed(seed)
     explainer = Explainer(
         task.model,
-        GNNExplainer(epochs=epochs),
+        algorithm,
         explanation_type="model",
         edge_mask_type="object",
         node_mask_type=None,
@@ -79,20 +93,21 @@ def gnn_explainer(task: LinkTruth, seed: int, epochs: int = 100) -> LinkAnswers:
     graph, scores = task.graph, []
     given = (graph.x, graph.edge_index) if task.is_plain else (graph.x_dict, graph.edge_index_dict)
     begin = time.perf_counter()
-    for link in task.test.t():
-        found = explainer(*given, edge_label_index=link[:, None])
-        masks = {key: found.edge_mask if task.is_plain else found[key].edge_mask for key in task.edge_index}
-        scores.append(
-            {(key, at): float(value) for key, mask in masks.items() for at, value in enumerate(mask.tolist())}
-        )
+    with masks_alone(task.model):  # an algorithm may leave masks behind
+        for link in task.test.t():
+            found = explainer(*given, edge_label_index=link[:, None])
+            masks = {key: found.edge_mask if task.is_plain else found[key].edge_mask for key in task.edge_index}
+            scores.append(
+                {(key, at): float(value) for key, mask in masks.items() for at, value in enumerate(mask.tolist())}
+            )
     return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
 
 
 def shortest_ways(task: LinkTruth, seed: int) -> LinkAnswers:
     """No explainer at all: edges on a shortest way between the ends, in either direction; ties by chance."""
-    graph = _flat(task)
+    graph = flat_graph(task)
     begin, scores = time.perf_counter(), []
-    for one, other in _ends(task):
+    for one, other in ends_of_links(task):
         near, far = (networkx.single_source_shortest_path_length(graph, end) for end in (one, other))
         shortest = near.get(other, 10**6)
         scores.append(
@@ -108,9 +123,9 @@ def shortest_ways(task: LinkTruth, seed: int) -> LinkAnswers:
 
 def model_paths(task: LinkTruth, seed: int) -> LinkAnswers:
     """A path baseline: shortest paths, ranked by what the model says where the path is all that there is."""
-    graph = _flat(task)
+    graph = flat_graph(task)
     begin, scores = time.perf_counter(), []
-    for (one, other), link in zip(_ends(task), task.test.t(), strict=True):
+    for (one, other), link in zip(ends_of_links(task), task.test.t(), strict=True):
         try:
             paths = list(networkx.all_shortest_paths(graph, one, other))[:200]
         except networkx.NetworkXNoPath:
@@ -147,7 +162,7 @@ def _alone(task: LinkTruth, path: list[Any], link: torch.Tensor) -> float:
     return float(task.model(cut.x_dict, cut.edge_index_dict, torch.stack(places)[:, None]))
 
 
-def _flat(task: LinkTruth) -> networkx.Graph:
+def flat_graph(task: LinkTruth) -> networkx.Graph:
     """Returns the graph with nodes (type, id) and, at each pair of neighbours, all edges between them."""
     graph = networkx.Graph()
     for key, edges in task.edge_index.items():
@@ -159,7 +174,8 @@ def _flat(task: LinkTruth) -> networkx.Graph:
     return graph
 
 
-def _ends(task: LinkTruth) -> list[tuple[Hashable, Hashable]]:
+def ends_of_links(task: LinkTruth) -> list[tuple[Hashable, Hashable]]:
+    """Returns both ends of each link to explain, by type and id."""
     source, target = task.end_types
     return [((source, one), (target, other)) for one, other in task.test.t().tolist()]
 

@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from gflowbench.typed.link_truth import LinkTruth, TypedEdge
+
 Edge = TypeVar("Edge", bound=Hashable)
 DEPTHS = (3, 5, 10, 20, 50, 100)
 
@@ -31,3 +33,25 @@ def ranking_of(score: Mapping[Edge, float], seed: int) -> list[Edge]:
     chance = np.random.default_rng(seed).random(len(edges))
     order = np.lexsort((chance, -np.array([score[edge] for edge in edges])))
     return [edges[place] for place in order]
+
+
+def score_links(
+    scores: Sequence[Mapping[TypedEdge, float]], task: LinkTruth, seed: int
+) -> tuple[float, dict[int, float]]:
+    """Scores an explainer on the links of a task: edges that a link does not depend on are left out.
+
+    Args:
+        scores: For each link, the score of each edge that has one.
+        task: The links.
+        seed: Breaks ties.
+
+    Returns:
+        The mean AUC over links; and for each of :data:`DEPTHS` the share of links of which a true path is found.
+    """
+    aucs, hits = [], []
+    for number, score in enumerate(scores):
+        around, paths = set(task.around[number]), task.paths[number]
+        own = {edge: value for edge, value in score.items() if edge in around}
+        aucs.append(edge_auc(own, {edge for path in paths for edge in path}, task.around[number]))
+        hits.append(path_hits(ranking_of(own, seed * 1000 + number), paths))
+    return float(np.mean(aucs)), {depth: float(np.mean([hit[depth] for hit in hits])) for depth in DEPTHS}

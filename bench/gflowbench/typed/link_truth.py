@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,11 @@ class LinkTruth:
     test: Tensor
     paths: list[list[list[TypedEdge]]]
     around: list[list[TypedEdge]]
+
+    def every(self, step: int) -> LinkTruth:
+        """Takes every ``step``-th link to explain."""
+        chosen = slice(None, None, step)
+        return replace(self, test=self.test[:, chosen], paths=self.paths[chosen], around=self.around[chosen])
 
     @property
     def is_plain(self) -> bool:

@@ -37,11 +37,35 @@ def test_one_page_with_an_explainer_of_ones_own(run, tmp_path: Path):
     assert lines[0].split("|")[2].split("(")[0] == lines[1].split("|")[2].split("(")[0]
 
 
+def test_links_come_on_the_same_page(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from gflowbench.leaderboard import link_suite
+    from gflowbench.typed.toy_links import shared_neighbours
+
+    monkeypatch.setattr(link_suite, "load_motif_links", lambda seed: shared_neighbours())
+    arguments = ("--suite", "logic,links", "--tasks", "or,motif-links", "--fast", "--explainers",
+                 "random,shortest-ways,degree", "--explainer", "torch_geometric.explain:DummyExplainer")  # fmt: skip
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "runs/leaderboard/leaderboard.md").read_text()
+    logic, links = text.split("## Suite ")[1:]
+    assert "| shortest-ways |" in links
+    assert "| shortest-ways |" not in logic
+    assert "| DummyExplainer |" in logic
+    assert "| DummyExplainer |" in links
+    assert "left out: degree on motif-links: they explain nodes and graphs, not links" in links
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "runs/leaderboard/links/cells").iterdir()}
+    assert len(before) == 3
+    assert run(*arguments).exit_code == 0
+    assert before == {file: file.stat().st_mtime_ns for file in (tmp_path / "runs/leaderboard/links/cells").iterdir()}
+
+
 def test_what_is_not_there_is_refused(run):
     for arguments, message in [
         (("--suite", "nowhere"), "suite"),
         (("--suite", "logic", "--tasks", "tree-grid"), "task"),
         (("--explainer", "gflowbench.explainers.floors:Degree"), "Give it another name"),
+        (("--suite", "logic", "--explainers", "shortest-ways"), "explainer"),
+        (("--suite", "links", "--explainers", "subgraphx"), "explains links"),
     ]:
         result = run(*arguments)
         assert result.exit_code != 0

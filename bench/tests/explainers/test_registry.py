@@ -53,3 +53,6 @@ def test_an_explainer_says_which_models_it_knows():
     assert misfit("attention", "gat") == misfit("attention", None) == misfit("random", "gin") == ""
     assert "gcn and graphsage" in misfit("graphmask", "gin")
     assert misfit("nobody", "gcn") == ""  # an explainer of one's own
+    assert misfit("degree-decomposition", "gcn") == ""
+    assert "gflowbench.models only" in misfit("degree-decomposition", "gcn", own_gnn=False)
+    assert misfit("random", "gcn", own_gnn=False) == ""

@@ -5,7 +5,7 @@ import pytest
 from gflowbench.explainers import create, names
 from gflowbench.metrics import MetricSettings
 from gflowbench.protocol import Contestant, Loaded, Problem, ProtocolSettings, evaluate
-from gflowbench.protocol.plan import Part, fast, suite, whole
+from gflowbench.protocol.plan import Part, fast, quick, suite, whole
 from gflowbench.protocol.presentation import TITLES, details, overview, thinning
 from gflowbench.protocol.printed_numbers import DATASETS
 from gflowexplainer.errors import ConfigError
@@ -73,6 +73,12 @@ def test_a_first_look_is_one_seed_of_a_few_instances():
             assert part.left_out == suite(name, dataset).left_out
             assert part.left_out or part.seeds == 1
             assert part.left_out or 2 <= COUNTS[dataset] / part.every <= 60
+
+
+def test_a_first_look_at_a_task_leaves_out_what_cannot_be_done():
+    assert "too many" in quick("exact", "cora").left_out
+    assert quick("exact", "or") == Part(seeds=1)
+    assert quick("subgraphx", "cora").settings == suite("subgraphx", "ba-shapes").settings
 
 
 def test_a_plan_thins_and_the_tables_say_so(problem, tmp_path):

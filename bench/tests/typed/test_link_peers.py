@@ -1,0 +1,89 @@
+"""Explainers of links on graphs that can be worked out by hand."""
+
+import pytest
+import torch
+
+from gflowbench.typed.link_peers import FLOORS, create_link_peer, import_link_peer, link_peers_named
+from gflowbench.typed.link_scores import score_links
+from gflowbench.typed.toy_links import shared_attributes, shared_neighbours
+from gflowexplainer.errors import ConfigError
+
+
+def by_ends(task, score):
+    return {tuple(end for _, end in task.ends_of(edge)): value for edge, value in score.items()}
+
+
+def test_gradients_of_a_plain_link_by_hand():
+    task = shared_neighbours()
+    for name, wanted in (("saliency", 2.0), ("integrated-gradients", 1.0)):
+        score = by_ends(task, create_link_peer(name).explain(task, 0).scores[0])
+        counts = {(1, 0), (2, 0), (1, 3), (2, 3)}  # what arrives at the ends from neighbours that they share
+        assert {ends: value for ends, value in score.items() if abs(value) > 1e-6} == pytest.approx(
+            dict.fromkeys(counts, wanted)
+        )
+    # From no edges to all the score grows by 4, and the shares add up to it.
+    assert sum(score.values()) == pytest.approx(4.0)
+
+
+def test_gradients_of_a_typed_link_by_hand():
+    task = shared_attributes()
+    score = create_link_peer("saliency").explain(task, 0).scores[0]
+    # Attribute 1 counts at both ends; attribute 2 of the item would, had the user it.
+    assert {edge for edge, value in score.items() if value} == set(task.paths[0][0])
+    assert score_links([score], task, 0)[0] == 1.0
+
+
+def test_gradients_reach_masks_after_another_explainer_and_leave_none_behind():
+    task = shared_neighbours()
+    create_link_peer("gnnexplainer", epochs=2).explain(task, 0)
+    assert max(create_link_peer("saliency").explain(task, 0).scores[0].values()) == 2.0
+    assert not task.model.layer.explain
+    assert float(task.model(task.graph.x, task.graph.edge_index, task.test[:, :1])) == 3.0
+
+
+def test_floors_by_hand():
+    task = shared_neighbours()
+    near = by_ends(task, create_link_peer("distance").explain(task, 0).scores[0])
+    # 0 - 1 touches one end and is a step from the other; 4 - 5 is one and three steps from them.
+    assert near[0, 1] == near[1, 0] == pytest.approx(1 / 2)
+    assert near[4, 5] == pytest.approx(1 / (1 + 1 + 3))
+    first, again, other = (create_link_peer("random").explain(task, seed).scores for seed in (0, 0, 1))
+    assert first == again != other
+    shortest = by_ends(task, create_link_peer("shortest-ways").explain(task, 0).scores[0])
+    assert set(shortest) == {(0, 1), (1, 0), (1, 3), (3, 1), (0, 2), (2, 0), (2, 3), (3, 2)}
+    assert set(FLOORS) == {"random", "distance", "shortest-ways"}
+
+
+def test_links_are_scored_by_hand():
+    task = shared_neighbours()
+    (key, place), middle = task.paths[0][0][0], task.paths[0][0][1]
+    best = {(key, place): 3.0, middle: 2.0, (key, 15): 1.0}
+    auc, hits = score_links([best, {}], task, 0)
+    # Of the four true edges two are first; two are tied with eleven others at 0 and behind one.
+    assert auc == pytest.approx(((2 * 12 + 2 * 11 / 2) / (4 * 12) + 0.5) / 2)
+    assert hits[3] == hits[10] == 0.5
+
+
+def test_words_stand_for_several_and_say_who_explains_no_links():
+    found, others = link_peers_named(["floors", "gflow"])
+    assert found == ["random", "distance", "shortest-ways", "gflow"]
+    assert others == ["probability", "breadth-first", "degree", "everything", "nothing"]
+    everyone, rest = link_peers_named(["all"])
+    assert {"gnnexplainer", "paths-by-model", "saliency", "integrated-gradients"} <= set(everyone)
+    assert "subgraphx" in rest
+    with pytest.raises(ConfigError, match="Did you mean 'shortest-ways'"):
+        link_peers_named(["shortest-way"])
+
+
+def test_algorithms_of_pyg_explain_links_and_explainers_of_nodes_do_not():
+    task = shared_neighbours()
+    answers = import_link_peer("torch_geometric.explain:DummyExplainer").explain(task, 0)
+    assert [len(score) for score in answers.scores] == [16, 16]
+    with pytest.raises(ConfigError, match="not links"):
+        import_link_peer("gflowbench.explainers.floors:Degree")
+
+
+def test_some_links_of_a_task():
+    task = shared_neighbours().every(2)
+    assert torch.equal(task.test, torch.tensor([[0], [3]]))
+    assert len(task.paths) == len(task.around) == 1
