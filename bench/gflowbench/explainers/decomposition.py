@@ -158,7 +158,7 @@ class Decomposition:
             if layer.length is not None:
                 portion = portion / layer.length[node]
             portion = portion.relu()
-            if layer.length is None and number < 2:
+            if self.network.architecture.normalization == "batch" and number < 2:
                 scale, shift = _affine((self.network.bn1, self.network.bn2)[number])
                 portion = _with_bias(portion * scale, layer.active[node] * scale, shift)
             portions.append(portion)

@@ -18,6 +18,7 @@ from gflowexplainer.testing import GraphModel, NodeModel, house, random_graph, s
 SHAPES = {
     "node": {"task": "node"},
     "node-batch": {"task": "node", "normalization": "batch"},
+    "node-none": {"task": "node", "normalization": "none"},
     "graph": {"task": "graph"},
     "graph-batch": {"task": "graph", "normalization": "batch"},
     "graph-padded": {"task": "graph", "padded_nodes": 9},
