@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gflowbench.explainers.decomposition import Decomposition
+from gflowbench.explainers.decomposition import Decomposition, Rules
 from gflowbench.explainers.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.sampling import Action, Chooser, roll_out
@@ -64,12 +64,12 @@ class DegreeDecomposition:
 class Contribution:
     r"""The contribution :math:`\phi(S)` of node sets to the prediction that a subject explains."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, rules: Rules | None = None) -> None:
         if subject.target.label is None:
             raise ConfigError("DEGREE explains classes, but the model is a regression. Leave it out.")
         self.instances = subject.instances
         self.label = subject.target.label
-        self.decomposition = Decomposition(subject.predictor, subject.instances)
+        self.decomposition = Decomposition(subject.predictor, subject.instances, rules)
 
     def __call__(self, sets: Subgraphs) -> Tensor:
         """Computes the contributions of ``B`` sets, shape ``[B]``."""
