@@ -28,15 +28,17 @@ class DegreeDecomposition:
 
     Args:
         max_nodes: Size bound ``K`` of the subgraph; the subject's if not given.
+        rules: How portions pass biases, normalisation and ReLU; see
+            :mod:`~gflowbench.explainers.decomposition` for those that are used if none are given.
     """
 
     name = "degree-decomposition"
     deterministic = True
 
-    def __init__(self, *, max_nodes: int | None = None) -> None:
+    def __init__(self, *, max_nodes: int | None = None, rules: Rules | None = None) -> None:
         if max_nodes is not None and max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-        self.max_nodes = max_nodes
+        self.max_nodes, self.rules = max_nodes, rules
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Does nothing: there is nothing to learn."""
@@ -44,7 +46,7 @@ class DegreeDecomposition:
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores nodes and edges by contribution, and names the nodes in the order of agglomeration."""
         instances = subject.instances
-        contribution = Contribution(subject)
+        contribution = Contribution(subject, self.rules)
         everything = torch.arange(instances.num_nodes, device=instances.device)
         node = contribution(Subgraphs(instances.owner, everything[:, None]))
         bound = subject.max_nodes if self.max_nodes is None else self.max_nodes

@@ -210,6 +210,24 @@ def test_goals_are_breadth_first_connected_and_the_best_of_those_drawn(task):
         assert (best >= single - 1e-6).all()
 
 
+def test_goals_keep_within_reach_and_never_take_all_of_it():
+    about = subject("graph")
+    instances = about.instances
+    start = instances.ptr[:-1] + 2
+    reward = RGReward(about.predictor, instances, target=about.target, **WEIGHTS)
+    graph = nx.Graph(instances.edge_index.t().tolist())
+    sizes = set()
+    for draw in range(8):
+        for row, root in zip(
+            sample_goals(reward, start, draw, max_nodes=8, candidates=1, reach=2).tolist(), start.tolist(), strict=True
+        ):
+            members = {node for node in row if node >= 0}
+            near = set(nx.single_source_shortest_path_length(graph, root, cutoff=2))
+            assert members < near
+            sizes.add(len(members))
+    assert len(sizes) > 1
+
+
 def test_both_orders_rebuild_the_goal_and_the_policys_own_is_likelier():
     about = subject()
     instances, every = about.instances, torch.arange(3)
@@ -247,8 +265,7 @@ def test_pretraining_raises_the_likelihood_of_fresh_goals(task):
 
 def test_policy_gradient_raises_the_mean_reward():
     about = subject()
-    explainer = RGExplainer(**SMALL | {"epochs": 25})
-    training = _Training(explainer, about, 0)
+    training = _Training(RGExplainer(**SMALL), about, 0)
 
     @torch.no_grad()
     def mean_reward():
@@ -260,7 +277,7 @@ def test_policy_gradient_raises_the_mean_reward():
         return float(training.reward.log_score(grown.subgraphs).mean())
 
     before = mean_reward()
-    training.reinforce()
+    training.reinforce(range(25))
     assert mean_reward() > before + 0.05
 
 
@@ -289,6 +306,25 @@ def test_explanations_are_connected_scored_by_order_and_the_same_again(task, nam
     assert model.training
     assert not any(module._forward_hooks for module in model.modules())
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
+
+
+def test_an_epoch_is_one_update_on_instances_drawn_anew_and_stages_are_shorter_fits():
+    about = subject()
+    training = _Training(RGExplainer(**SMALL | {"batch_size": 2}), about, 0)
+    steps, seen = [], []
+    step, log_score = training.optimizer.step, training.reward.log_score
+    training.optimizer.step = lambda: (steps.append(1), step())
+    training.reward.log_score = lambda sets: (seen.append(set(sets.instance.tolist())), log_score(sets))[1]
+    training.reinforce(range(6))
+    assert len(steps) == len(seen) == 6
+    assert all(len(some) == 2 for some in seen)
+    assert set().union(*seen) == {0, 1, 2}
+    staged = RGExplainer(**SMALL)
+    for stage in staged.fit_in_stages(about, 3, [0, 1, 2]):
+        whole = RGExplainer(**SMALL | {"epochs": stage})
+        whole.fit(about, seed=3)
+        assert torch.equal(staged.explain(about, seed=3).edge, whole.explain(about, seed=3).edge)
+    assert stage == 2
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
@@ -320,6 +356,9 @@ def test_coefficients_are_the_published_ones_unless_asked_for():
         ({"learning_rate": 0.0}, "'learning_rate' must be a positive number"),
         ({"propagation": "grph"}, "Did you mean 'graph'"),
         ({"removal": "isolated"}, "Did you mean 'isolate'"),
+        ({"reach": 0}, "'reach' must be at least 1"),
+        ({"locator_goals": "growht"}, "Did you mean 'growth'"),
+        ({"locator_loss": "expect"}, "Did you mean 'expected'"),
         ({"alpha": 2.0}, "must lie in"),
         ({"colour": "red"}, "does not take these settings"),
     ],
