@@ -161,6 +161,16 @@ class RGExplainer:
         grown = roll_out(instances, every, start, self.max_nodes, choose(self._policy, encoding), key)
         return Scores.of_order(instances, grown.subgraphs.members, self.max_nodes)
 
+    def reward(self, subject: Subject) -> RGReward:
+        """Makes the reward that the policy learns from."""
+        return RGReward(
+            subject.predictor,
+            subject.instances,
+            target=subject.target,
+            removal=self.removal or ("induced" if subject.name in WITHOUT_THE_REST else "isolate"),
+            **self.coefficients(subject),
+        )
+
     def coefficients(self, subject: Subject) -> dict[str, float]:
         """Returns the weights of the reward: those asked for, else those of the public code."""
         published = COEFFICIENTS[subject.instances.level]
@@ -192,13 +202,7 @@ class _Training:
             self.policy = RGPolicy(self.features.size(1), **explainer.network)
             self.locator = Locator(subject.require_embedding().size(1)) if instances.level == "graph" else None
         self.policy.to(instances.device).fit_scale(self.features)
-        self.reward = RGReward(
-            subject.predictor,
-            instances,
-            target=subject.target,
-            removal=explainer.removal or ("induced" if subject.name in WITHOUT_THE_REST else "isolate"),
-            **explainer.coefficients(subject),
-        )
+        self.reward = explainer.reward(subject)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=explainer.learning_rate)
         if self.locator is not None:
             self.locator.to(instances.device)
