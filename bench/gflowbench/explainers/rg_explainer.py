@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from gflowexplainer.flow.paper_policy import PaperEncoding
 from gflowexplainer.flow.sampling import Chooser, follow_greedily, follow_policy, grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.hashed_random import uniform
+from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.rewards.base import REMOVALS
 
 COEFFICIENTS = {"node": (0.01, 1.0, 0.1), "graph": (0.01, 0.01, 0.01)}
@@ -43,7 +45,7 @@ class RGExplainer:
     Written from the paper and from facts of the public code. It differs from that code where it helps: whole rollouts
     are rewarded, several of an instance against one another, where the code continues every prefix several times (the
     same expected gradient for a fifth of the rollouts); the gradient is a mean over rollouts, not over steps; and the
-    explanation is the likeliest one, not a sample. Indicators travel over the explained computation graph.
+    explanation is the likeliest one, not a sample. Indicators travel over the graph that a subgraph may grow in.
 
     Args:
         max_nodes: Size bound ``K``.
@@ -60,6 +62,9 @@ class RGExplainer:
         locator_goals: What pre-training of the locator rewards at every node: ``"neighborhoods"``, all nodes as near as
             the model looks, or ``"growth"``, a random subgraph.
         locator_loss: ``"expected"`` or ``"divergence"``; see :func:`~gflowbench.explainers.rg_locator.expected_loss`.
+        beyond: Steps that subgraphs may grow beyond the nodes that the model looks at; the public code grows over the
+            whole graph. If not given, as many as the model looks where the bound is larger than what it looks at (the
+            trees), else none.
         reach: Most steps from the start that pre-training's subgraphs go; as far as the model looks if not given.
         baseline: Whether the mean reward of an instance's other rollouts is taken off; the public code does not.
         greedy: Whether explanations take the likeliest action; the public code samples one.
@@ -84,6 +89,7 @@ class RGExplainer:
         locator_updates: int = 200,
         locator_goals: str = NEIGHBORHOODS,
         locator_loss: str = EXPECTED,
+        beyond: int | None = None,
         reach: int | None = None,
         baseline: bool = True,
         greedy: bool = True,
@@ -101,7 +107,7 @@ class RGExplainer:
             if count is not None and count < 1:
                 raise ConfigError(f"'{name}' must be at least 1 (got {count}).")
         lengths = {"epochs": epochs, "list_epochs": list_epochs, "set_epochs": set_epochs}
-        for name, length in (lengths | {"locator_updates": locator_updates}).items():
+        for name, length in (lengths | {"locator_updates": locator_updates, "beyond": beyond}).items():
             if length is not None and length < 0:
                 raise ConfigError(f"'{name}' must not be negative (got {length}).")
         if not 0 < learning_rate < float("inf"):
@@ -111,7 +117,7 @@ class RGExplainer:
         self.list_epochs, self.set_epochs, self.locator_updates = list_epochs, set_epochs, locator_updates
         self.locator_goals = one_of("locator_goals", locator_goals, GOALS)
         self.locator_loss = one_of("locator_loss", locator_loss, LOSSES)
-        self.reach = reach
+        self.beyond, self.reach = beyond, reach
         self.baseline, self.greedy = baseline, greedy
         self.removal = None if removal is None else one_of("removal", removal, REMOVALS)
         self.weights = (edge_weight, distance_weight, radius_weight)
@@ -120,6 +126,7 @@ class RGExplainer:
             RGPolicy(1, **self.network)  # refuses wrong settings now, not after minutes of other work
         self._policy: RGPolicy | None = None
         self._locator: Locator | None = None
+        self._steps = 0
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Trains the policy, and at graph level the locator, on the instances of ``subject``."""
@@ -138,7 +145,10 @@ class RGExplainer:
         Yields:
             Each of ``stages`` when it is reached.
         """
-        training = _Training(self, subject, seed)
+        looked_at = float(subject.instances.node_counts.double().mean())
+        usual = subject.predictor.num_hops if looked_at < self.max_nodes else 0
+        self._steps = usual if self.beyond is None else self.beyond
+        training = _Training(self, subject.wider(self._steps), seed, self.reach or subject.predictor.num_hops)
         self._policy, self._locator = training.policy, training.locator
         if self.pretraining:
             training.imitate()
@@ -149,17 +159,30 @@ class RGExplainer:
             yield stage
 
     def explain(self, subject: Subject, seed: int) -> Scores:
-        """Grows one subgraph an instance and scores nodes and edges by the order it grew in."""
+        """Grows one subgraph an instance and scores nodes and edges by the order it grew in.
+
+        Nodes beyond what the model looks at take their places in that order, and are then left out.
+        """
+        wide, order = self.grow(subject, seed)
+        if wide is not subject:
+            order = places_in(subject.instances, wide.instances, order)
+        scores = Scores.of_order(subject.instances, order, self.max_nodes)
+        behind = torch.argsort((order < 0).long(), dim=1, stable=True)
+        return replace(scores, order=order.gather(1, behind))
+
+    def grow(self, subject: Subject, seed: int) -> tuple[Subject, Tensor]:
+        """Returns the inputs that subgraphs grow in, and the nodes of each in the order they were added, ``[I, K]``."""
         if self._policy is None:
             raise ConfigError("This explainer has not been fitted. Call fit first.")
-        instances = subject.instances
+        wide = subject.wider(self._steps)
+        instances = wide.instances
         every = torch.arange(len(instances), device=instances.device)
         encoding = self._policy.encode(instances, instances.x.float())
         choose = follow_greedily if self.greedy else follow_policy
-        start = starts(subject, self._locator)
+        start = starts(wide, self._locator)
         key = rollout_keys(instances, every, seed, _EXPLAINING)
         grown = roll_out(instances, every, start, self.max_nodes, choose(self._policy, encoding), key)
-        return Scores.of_order(instances, grown.subgraphs.members, self.max_nodes)
+        return wide, grown.subgraphs.members
 
     def reward(self, subject: Subject) -> RGReward:
         """Makes the reward that the policy learns from."""
@@ -190,11 +213,21 @@ def starts(subject: Subject, locator: Locator | None) -> Tensor:
     return locator.start(subject.instances, subject.require_embedding().float())
 
 
+def places_in(instances: Instances, wide: Instances, order: Tensor) -> Tensor:
+    """Finds nodes of wider instances ``[I, K]`` in the instances themselves; ``-1`` where they are not."""
+    number = 1 + int(wide.node_id.max())
+    known, at = torch.sort(instances.owner * number + instances.node_id)
+    row = torch.arange(order.size(0), device=order.device)[:, None]
+    place, found = find_sorted(known, (row * number + wide.node_id[order.clamp(min=0)]).flatten())
+    return torch.where(found.view_as(order) & (order >= 0), at[place].view_as(order), -1)
+
+
 class _Training:
     """One training: everything that is only needed until the policy is there."""
 
-    def __init__(self, explainer: RGExplainer, subject: Subject, seed: int) -> None:
+    def __init__(self, explainer: RGExplainer, subject: Subject, seed: int, reach: int | None = None) -> None:
         self.explainer, self.subject, self.seed = explainer, subject, seed
+        self.reach = reach or subject.predictor.num_hops
         instances = subject.instances
         self.features = instances.x.float()
         with torch.random.fork_rng(devices=[]):
@@ -225,10 +258,9 @@ class _Training:
         every = torch.arange(len(self.instances), device=self.instances.device)
         bound = explainer.max_nodes
         candidates = explainer.candidates or (1 if self.subject.name in UNSCORED else 10)
-        reach = explainer.reach or self.subject.predictor.num_hops
         for epoch in range(explainer.list_epochs + explainer.set_epochs):
             stream = (self.seed, _DRAWING, epoch)
-            goal = sample_goals(self.reward, start, *stream, max_nodes=bound, candidates=candidates, reach=reach)
+            goal = sample_goals(self.reward, start, *stream, max_nodes=bound, candidates=candidates, reach=self.reach)
             choose: Chooser = in_order(goal)
             if epoch >= explainer.list_epochs:
                 choose = in_likeliest_order(goal, self.policy, self._encode())

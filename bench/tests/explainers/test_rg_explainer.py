@@ -1,12 +1,13 @@
 import networkx as nx
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from gflowbench.datasets import reference_folder
 from gflowbench.datasets.benchmark import Benchmark
 from gflowbench.explainers.interface import Subject
 from gflowbench.explainers.registry import create
-from gflowbench.explainers.rg_explainer import RGExplainer, _Training
+from gflowbench.explainers.rg_explainer import RGExplainer, _Training, places_in
 from gflowbench.explainers.rg_policy import RGPolicy, advantages, log_likelihood, policy_gradient_loss
 from gflowbench.explainers.rg_pretraining import in_likeliest_order, in_order, sample_goals
 from gflowbench.explainers.rg_reward import RGReward, WithRepresentation
@@ -325,6 +326,50 @@ def test_an_epoch_is_one_update_on_instances_drawn_anew_and_stages_are_shorter_f
         whole.fit(about, seed=3)
         assert torch.equal(staged.explain(about, seed=3).edge, whole.explain(about, seed=3).edge)
     assert stage == 2
+
+
+def path_subject():
+    """Node 3 of a path of nine, looked at by two layers: nodes 1 to 5."""
+    ends = torch.arange(8)
+    edge_index = torch.stack([torch.cat([ends, ends + 1]), torch.cat([ends + 1, ends])])
+    graph = Data(x=torch.randn(9, 3, generator=torch.Generator().manual_seed(0)), edge_index=edge_index)
+    graph.y = torch.zeros(9, dtype=torch.long)
+    return Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", index=[3], num_classes=3))
+
+
+def test_wider_instances_hold_more_nodes_of_the_same_predictions():
+    about = path_subject()
+    reached = about.predictor.num_hops
+    wide = about.wider(2)
+    assert about.wider(0) is about
+    assert subject("graph").wider(2).instances.num_nodes == subject("graph").instances.num_nodes
+    for inputs, hops in ((about, reached), (wide, reached + 2)):
+        wanted = [node for node in range(9) if abs(node - 3) <= hops]
+        assert sorted(inputs.instances.node_id.tolist()) == wanted
+    assert torch.equal(wide.target.prediction, about.target.prediction)
+    assert (wide.name, wide.max_nodes) == (about.name, about.max_nodes)
+
+
+def test_subgraphs_grow_beyond_what_the_model_looks_at_and_nodes_there_only_take_places():
+    about = path_subject()
+    explainer = RGExplainer(**SMALL | {"max_nodes": 8, "beyond": 9, "epochs": 0})
+    explainer.fit(about, seed=0)
+    wide, order = explainer.grow(about, seed=0)
+    assert wide.instances.num_nodes == 9
+    # A path that is grown to one side first, and beyond what the model looks at.
+    nodes = [3, 4, 5, 6, 7, 8, 2, 1]
+    position = {node: place for place, node in enumerate(wide.instances.node_id.tolist())}
+    found = places_in(about.instances, wide.instances, torch.tensor([[position[node] for node in nodes]]))
+    inside = set(about.instances.node_id.tolist())
+    assert [about.instances.node_id[place].item() if place >= 0 else -1 for place in found[0]] == [
+        node if node in inside else -1 for node in nodes
+    ]
+    scores = explainer.explain(about, seed=0)
+    scores.check(about.instances, explainer.name)
+    filled = scores.order[0] >= 0
+    assert filled.tolist() == sorted(filled.tolist(), reverse=True)
+    kept = [node for node in wide.instances.node_id[order[0][order[0] >= 0]].tolist() if node in inside]
+    assert about.instances.node_id[scores.order[0][filled]].tolist() == kept
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
