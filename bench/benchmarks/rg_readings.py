@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from statistics import mean, pstdev
+from statistics import mean, stdev
 from typing import Any
 
 import torch
@@ -49,19 +49,22 @@ class Case:
 
 
 AS_IT_IS = "as it is"
-FORMER = {"locator_goals": "growth", "locator_loss": "divergence", "candidates": 10, "reach": 1000}
+COMPARED = {"baseline": True}
+INSIDE = {"beyond": 0}
+FORMER = {"locator_goals": "growth", "locator_loss": "divergence", "candidates": 10, "reach": 1000, **COMPARED}
 CASES = (
     Case("tree-grid", AS_IT_IS, stages=(0, 10, 30)),
-    Case("tree-grid", "grows inside what the model looks at", {"beyond": 0}, (0, 10, 30, 90)),
-    Case("mutagenicity", AS_IT_IS),
-    Case("mutagenicity", AS_IT_IS, every=8),
-    Case("mutagenicity", "locator learns from random growth", {"locator_goals": "growth"}, every=8),
-    Case("mutagenicity", "locator learns by the divergence", {"locator_loss": "divergence"}, every=8),
-    Case("mutagenicity", "imitates the best of ten from anywhere", {"candidates": 10, "reach": 1000}, every=8),
-    Case("mutagenicity", "all of these, as before", FORMER, (0, 10, 80), every=8),
-    Case("mutagenicity", "other nodes left in place", {"removal": "isolate"}, every=8),
-    Case("tree-cycles", AS_IT_IS, stages=(0, 30)),
-    Case("tree-cycles", "grows inside what the model looks at", {"beyond": 0}, (0, 30)),
+    Case("mutagenicity", AS_IT_IS, seeds=1),
+    Case("tree-grid", "both, as before", COMPARED | INSIDE, (0, 10, 30, 90), seeds=1),
+    Case("tree-grid", "grows inside what the model looks at", INSIDE, (0, 30), seeds=1),
+    Case("tree-grid", "rollouts compared with one another", COMPARED, (0, 30), seeds=1),
+    Case("mutagenicity", AS_IT_IS, every=10),
+    Case("mutagenicity", "all of these, as before", FORMER, (0, 10, 80), every=10),
+    Case("mutagenicity", "locator learns from random growth", {"locator_goals": "growth"}, every=10),
+    Case("mutagenicity", "locator learns by the divergence", {"locator_loss": "divergence"}, every=10),
+    Case("mutagenicity", "imitates the best of ten from anywhere", {"candidates": 10, "reach": 1000}, every=10),
+    Case("mutagenicity", "rollouts compared with one another", COMPARED, every=10),
+    Case("mutagenicity", "other nodes left in place", {"removal": "isolate"}, every=10),
 )
 
 
@@ -105,25 +108,25 @@ def look(case: Case) -> tuple[int, Found]:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Writes a mean and the standard deviation over seeds."""
-    return f"{mean(values):.3f} ± {pstdev(values):.3f}"
+    """Writes a mean, and the standard deviation where there are several seeds."""
+    return f"{mean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
 
 
 def tables(found: Sequence[tuple[Case, int, Found]]) -> str:
-    """Writes one table of the trees and one of the molecules."""
+    """Writes one table of Tree-Grid and one of Mutagenicity."""
     parts = []
-    for datasets, truth, other, title in (
-        (("tree-grid", "tree-cycles"), "all", "AUC all", "the trees; printed 0.927 ± 0.030 and 0.787 ± 0.099"),
-        (("mutagenicity",), "single", "AUC, one group", "Mutagenicity; printed 0.832 ± 0.046"),
+    for dataset, truth, other, title in (
+        ("tree-grid", "all", "AUC all", "Tree-Grid; printed 0.927 ± 0.030"),
+        ("mutagenicity", "single", "AUC, one group", "Mutagenicity; printed 0.832 ± 0.046"),
     ):
         rows = []
         for case, number, stages in found:
-            for stage, values in stages.items() if case.dataset in datasets else ():
+            for stage, values in stages.items() if case.dataset == dataset else ():
                 scores = [values[f"{way}, {name}"] for way in ("likeliest", "sampled") for name in ("own", truth)]
                 size, reward = (mean(values[f"likeliest, {name}"]) for name in ("nodes", "reward"))
-                about = [case.dataset, case.words, str(number), str(case.seeds), str(stage)]
-                rows.append([*about, f"{size:.1f}", f"{reward:.2f}", *map(spread, scores)])
-        head = ["dataset", "what is different", "instances", "seeds", "updates", "nodes", "reward", "AUC own", other]
+                about = [case.words, str(number), str(case.seeds), str(stage), f"{size:.1f}", f"{reward:.2f}"]
+                rows.append([*about, *map(spread, scores)])
+        head = ["what is different", "instances", "seeds", "updates", "nodes", "reward", "AUC own", other]
         head += ["AUC own, sampled", f"{other}, sampled"]
         parts.append(markdown({"title": f"RG-Explainer on {title}", "head": head, "rows": rows}))
     return "\n\n".join(parts) + "\n"

@@ -43,15 +43,14 @@ class RGExplainer:
     """RG-Explainer behind the interface that all explainers are compared by.
 
     Written from the paper and from facts of the public code. It differs from that code where it helps: whole rollouts
-    are rewarded, several of an instance against one another, where the code continues every prefix several times (the
+    are rewarded, several of an instance, where the code continues every prefix several times (the
     same expected gradient for a fifth of the rollouts); the gradient is a mean over rollouts, not over steps; and the
     explanation is the likeliest one, not a sample. Indicators travel over the graph that a subgraph may grow in.
 
     Args:
         max_nodes: Size bound ``K``.
         pretraining: Whether the policy first imitates sampled subgraphs.
-        epochs: Updates of policy gradient; the public code's for the benchmark if not given, 30 on others. More of
-            them raise the reward and lower the accuracy (``python -m benchmarks rg_readings``).
+        epochs: Updates of policy gradient; the public code's for the benchmark if not given, 30 on others.
         batch_size: Instances of one policy gradient, drawn anew for each; all, where there are no more.
         rollouts: Rollouts of each instance of a batch.
         learning_rate: Step size of Adam, everywhere.
@@ -66,7 +65,8 @@ class RGExplainer:
             whole graph. If not given, as many as the model looks where the bound is larger than what it looks at (the
             trees), else none.
         reach: Most steps from the start that pre-training's subgraphs go; as far as the model looks if not given.
-        baseline: Whether the mean reward of an instance's other rollouts is taken off; the public code does not.
+        baseline: Whether the mean reward of an instance's other rollouts is taken off; the public code does not. It
+            raises the reward faster, and on Tree-Grid costs accuracy (``python -m benchmarks rg_readings``).
         greedy: Whether explanations take the likeliest action; the public code samples one.
         edge_weight, distance_weight, radius_weight: Coefficients of the reward; the public code's if not given.
         removal: What "alone" means for a graph; see :class:`~gflowexplainer.rewards.base.Reward`. If not given
@@ -91,7 +91,7 @@ class RGExplainer:
         locator_loss: str = EXPECTED,
         beyond: int | None = None,
         reach: int | None = None,
-        baseline: bool = True,
+        baseline: bool = False,
         greedy: bool = True,
         edge_weight: float | None = None,
         distance_weight: float | None = None,
