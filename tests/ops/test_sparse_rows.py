@@ -7,7 +7,7 @@ import pickle
 import pytest
 import torch
 
-from gflowexplainer.ops.sparse_rows import Fields, SparseRows, pack_fields, unpack_fields
+from gflowexplainer.ops.sparse_rows import Fields, RowSections, SparseRows, pack_fields, unpack_fields
 
 
 @pytest.fixture
@@ -61,3 +61,17 @@ def test_packing(fields):
     assert set(again) == {"mask", "deep", "x"}
     for name in plain:
         torch.testing.assert_close(again[name].dense(), fields[name], equal_nan=True)
+
+
+def test_sections_of_several_tensors_hold_their_own_rows():
+    # Two owners: sections of 3, 0 and 2 rows, and of 1 and 4.
+    owner = torch.tensor([0, 1, 0, 1, 0, 1])
+    place = torch.tensor([4, 0, 0, 4, 2, 1])
+    value = torch.arange(6.0)
+    sections = RowSections({"a": value, "b": value[:, None]}, owner, place, [[0, 3, 3], [0, 1]])
+    assert sections.rows(0, 0, 3)["a"].dense().tolist() == [2, 0, 4]
+    assert sections.rows(0, 1, 0)["a"].dense().tolist() == []
+    assert sections.rows(0, 2, 2)["b"].dense().tolist() == [[0], [0]]
+    assert sections.rows(0, 2, 2)["a"].place.tolist() == [1]
+    assert sections.rows(1, 0, 1)["a"].dense().tolist() == [1]
+    assert sections.rows(1, 1, 4)["a"].dense().tolist() == [5, 0, 0, 3]

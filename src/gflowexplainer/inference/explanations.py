@@ -45,7 +45,7 @@ from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
 from gflowexplainer.inference.search import search
 from gflowexplainer.ops.segments import pointers, segment_argmax
-from gflowexplainer.ops.sparse_rows import SparseRows
+from gflowexplainer.ops.sparse_rows import RowSections, SparseRows
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.consensus import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
@@ -219,7 +219,7 @@ class SampledExplanations:
         nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
         if graph.typed is not None:
-            return self._build_typed(distribution, graph.typed, nodes, edges, i)
+            return self._build_typed(distribution, graph.typed, i)
         shown = graph.shown or graph
         arguments = {name: value for name, value in shown.arguments.items() if value is not None}
         explanation = SubgraphExplanation.of(
@@ -242,25 +242,28 @@ class SampledExplanations:
             explanation._model_config = self.config
         return explanation
 
-    def _build_typed(
-        self, distribution: SubgraphDistribution, graph: TypedGraph, nodes: slice, edges: slice, i: int
-    ) -> TypedExplanation:
+    @cached_property
+    def _by_type(self) -> tuple[RowSections, RowSections]:
+        """Masks of nodes and of edges by instance and type, of heterogeneous graphs."""
+        instances = self.sampler.instances
+        graphs = [graph.typed for graph in self.sampler.inputs.graphs if graph.typed is not None]
+        masks = {"node_mask": self.node_probability[:, None]}
+        if self.contributions is not None:
+            masks["node_contributions"] = self.contributions.float()
+        first = [list(graph.node_ptr.values()) for graph in graphs]
+        nodes = RowSections(masks, instances.owner, instances.node_id, first)
+        owner = instances.owner[instances.edge_index[0]]
+        first = [list(graph.edge_ptr.values()) for graph in graphs]
+        return nodes, RowSections({"edge_mask": self.edge_probability}, owner, instances.edge_id, first)
+
+    def _build_typed(self, distribution: SubgraphDistribution, graph: TypedGraph, i: int) -> TypedExplanation:
         """Makes the explanation of one instance of a heterogeneous graph."""
-        instances, by_type = self.sampler.instances, graph.stores()
-        node, edge = instances.node_id[nodes], instances.edge_id[edges]
-        for node_type, first in graph.node_ptr.items():
-            own = torch.nonzero((node >= first) & (node < first + graph.node_counts[node_type])).flatten()
-            value = self.node_probability[nodes][own, None]
-            by_type[node_type]["node_mask"] = SparseRows(value, node[own] - first, graph.node_counts[node_type])
-            if self.contributions is not None:
-                added = self.contributions[nodes][own].float()
-                by_type[node_type]["node_contributions"] = SparseRows(
-                    added, node[own] - first, graph.node_counts[node_type]
-                )
-        for relation, first in graph.edge_ptr.items():
-            count = graph.edge_index_dict[relation].size(1)
-            own = torch.nonzero((edge >= first) & (edge < first + count)).flatten()
-            by_type[relation]["edge_mask"] = SparseRows(self.edge_probability[edges][own], edge[own] - first, count)
+        by_type = graph.stores()
+        nodes, edges = self._by_type
+        for t, (node_type, count) in enumerate(graph.node_counts.items()):
+            by_type[node_type] |= nodes.rows(i, t, count)
+        for r, (relation, ends) in enumerate(graph.edge_index_dict.items()):
+            by_type[relation] |= edges.rows(i, r, ends.size(1))
         explanation = TypedExplanation.of(distribution, by_type, self.sampler.inputs.fields(i) | graph.shared)
         if self.config is not None:
             explanation._model_config = self.config

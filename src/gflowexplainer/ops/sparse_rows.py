@@ -6,11 +6,15 @@ that are not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from gflowexplainer.ops.segments import pointers
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,36 @@ class SparseRows:
         """Returns one row."""
         found = torch.nonzero(self.place == place).flatten()
         return self.values[found[-1]] if found.numel() else self.values.new_full(self.values.shape[1:], self.fill)
+
+
+class RowSections:
+    """Rows of tensors that consist of sections, such as the nodes of each type, sorted by section.
+
+    Args:
+        values: What is known at some rows of the tensors of several owners, by name, shape ``[k, ...]``.
+        owner: Whose they are, shape ``[k]``.
+        place: Where they are in the owner's tensor, shape ``[k]``.
+        first: First row of each section of each owner, ascending.
+    """
+
+    def __init__(
+        self, values: Mapping[str, Tensor], owner: Tensor, place: Tensor, first: Sequence[Sequence[int]]
+    ) -> None:
+        span = 1 + max(int(place.max()) if place.numel() else 0, *(max(rows, default=0) for rows in first))
+        starts = torch.tensor([o * span + row for o, rows in enumerate(first) for row in rows], device=place.device)
+        key = owner * span + place
+        section = torch.bucketize(key, starts, right=True) - 1
+        order = torch.argsort(section, stable=True)
+        self._values = {name: value[order] for name, value in values.items()}
+        self._place = (key - starts[section])[order]
+        self._ptr = pointers(torch.bincount(section, minlength=len(starts))).tolist()
+        self._begin = list(accumulate(map(len, first), initial=0))
+
+    def rows(self, owner: int, section: int, size: int) -> dict[str, SparseRows]:
+        """Returns one section of an owner's tensors, which has ``size`` rows."""
+        number = self._begin[owner] + section
+        here = slice(self._ptr[number], self._ptr[number + 1])
+        return {name: SparseRows(value[here], self._place[here], size) for name, value in self._values.items()}
 
 
 class Fields(dict[str, Any]):
