@@ -9,7 +9,7 @@ setting.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
@@ -76,6 +76,24 @@ class Subject(TaskInputs):
         graphs = [graph.to(device) for graph in benchmark.graphs]
         task = task_of(predictor, graphs[0] if benchmark.task == "node" else graphs, Request(ids))
         return cls(**vars(task.inputs()), name=benchmark.name, max_nodes=max_nodes)
+
+    def wider(self, steps: int) -> Subject:
+        """Returns the same predictions with their instances cut out ``steps`` wider than the model looks.
+
+        Graphs are whole already, and inputs that were put together by hand cannot be cut out again: both stay.
+        """
+        if steps == 0 or self.instances.level != "node" or self.data is None:
+            return self
+        known = self.predictor
+        predictor = Predictor(
+            known.model,
+            level=known.level,
+            mode=known.mode,
+            return_type=known.return_type,
+            num_hops=known.num_hops + steps,
+        )
+        inputs = task_of(predictor, self.data, Request(self.index)).inputs()
+        return replace(self, **vars(inputs) | {"target": self.target})
 
     @property
     def model(self) -> nn.Module:

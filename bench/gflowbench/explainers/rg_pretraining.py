@@ -19,7 +19,9 @@ SMALLEST = 4
 """Sampled subgraphs have at least this many nodes, where there are so many."""
 
 
-def sample_goals(reward: Reward, start: Tensor, *stream: int, max_nodes: int, candidates: int) -> Tensor:
+def sample_goals(
+    reward: Reward, start: Tensor, *stream: int, max_nodes: int, candidates: int, reach: int | None = None
+) -> Tensor:
     """Draws breadth-first subgraphs of random size and keeps the one with the best reward for each instance.
 
     Args:
@@ -28,37 +30,41 @@ def sample_goals(reward: Reward, start: Tensor, *stream: int, max_nodes: int, ca
         *stream: Integers that name the random draw.
         max_nodes: Size bound ``K``.
         candidates: Subgraphs drawn for each instance.
+        reach: Most steps from the start to a node; any number if not given.
 
     Returns:
         Nodes in the order they were reached, shape ``[I, K]``; ``-1`` fills up.
     """
     instances = reward.instances
-    grown, key = breadth_first_orders(instances, start, *stream, max_nodes=max_nodes, candidates=candidates)
-    drawn = cut_at_random(grown, key, instances.node_counts)
+    hops = instances.hops_from(start)
+    near = (hops >= 0) if reach is None else (hops >= 0) & (hops <= reach)
+    hops = torch.where(near, hops, -1)
+    grown, key = breadth_first_orders(instances, hops, *stream, max_nodes=max_nodes, candidates=candidates)
+    whole = torch.bincount(instances.owner[near], minlength=len(instances))
+    drawn = cut_at_random(grown, key, instances.node_counts if reach is None else whole)
     best = reward.log_score(drawn).view(-1, candidates).argmax(dim=1)
     members = drawn.members.view(-1, candidates, max_nodes)
     return members[torch.arange(best.numel(), device=best.device), best]
 
 
 def breadth_first_orders(
-    instances: Instances, start: Tensor, *stream: int, max_nodes: int, candidates: int
+    instances: Instances, hops: Tensor, *stream: int, max_nodes: int, candidates: int
 ) -> tuple[Subgraphs, Tensor]:
-    """Lists the nodes nearest to each start ``[I]``, equally near ones in random order, several times.
+    """Lists the nodes by their steps ``[n]`` from a start, ``-1`` for none, equally near ones in random order.
 
     Returns:
         ``candidates`` subgraphs of each instance behind each other, and a random key of each.
     """
-    hops = instances.hops_from(start)
     node = torch.nonzero(hops >= 0).flatten()
-    several = torch.arange(len(instances), device=start.device).repeat_interleave(candidates)
+    several = torch.arange(len(instances), device=hops.device).repeat_interleave(candidates)
     key = rollout_keys(instances, several, *stream)
-    row = instances.owner[node] * candidates + torch.arange(candidates, device=start.device)[:, None]
+    row = instances.owner[node] * candidates + torch.arange(candidates, device=hops.device)[:, None]
     # Every node has a neighbour one step nearer to the start, so each beginning of such a list is connected.
     rank = row * (float(hops.max()) + 1) + hops[node] + uniform(key[row], instances.key[node])
     order = torch.argsort(rank.flatten())
     row, node = row.flatten()[order], node.repeat(candidates)[order]
     place = torch.arange(row.numel(), device=row.device) - pointers(torch.bincount(row, minlength=key.numel()))[row]
-    members = torch.full((key.numel(), max_nodes), -1, device=start.device)
+    members = torch.full((key.numel(), max_nodes), -1, device=hops.device)
     first = place < max_nodes
     members[row[first], place[first]] = node[first]
     return Subgraphs(several, members), key
@@ -70,7 +76,7 @@ def cut_at_random(grown: Subgraphs, key: Tensor, whole: Tensor) -> Subgraphs:
     Args:
         grown: ``R`` subgraphs, nodes in the order they were reached.
         key: A random key of each, shape ``[R]``.
-        whole: Number of nodes of each instance, shape ``[I]``; all of them explain nothing.
+        whole: Number of nodes that could be reached in each instance, shape ``[I]``; all of them explain nothing.
     """
     most = torch.minimum(grown.size, whole[grown.instance] - 1).clamp(min=1)
     least = most.clamp(max=SMALLEST)

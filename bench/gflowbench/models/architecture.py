@@ -8,7 +8,7 @@ from gflowexplainer.errors import ConfigError, one_of
 
 MODELS: tuple[str, ...] = tuple(CONVOLUTIONS)
 TASKS = ("node", "graph")
-NORMALIZATIONS = ("l2", "batch")
+NORMALIZATIONS = ("l2", "batch", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,8 @@ class Architecture:
         num_classes: Number of classes.
         hidden_channels: Width of each layer.
         normalization: ``"l2"`` scales every node's output to length one before the ReLU; ``"batch"`` puts
-            batch normalisation after the ReLU of the first two layers. Only ``"l2"`` leaves disjoint graphs
-            independent of one another while training.
+            batch normalisation after the ReLU of the first two layers; ``"none"`` leaves both out. Only ``"batch"``
+            makes disjoint graphs depend on one another while training.
         padded_nodes: Graph tasks: behave as if every graph had been filled up to this number of nodes, with
             nodes that have zero features and only a self loop. A larger graph is not filled.
     """

@@ -94,6 +94,7 @@ def train(
         in_channels=benchmark.graphs[0].num_features,
         num_classes=benchmark.num_classes,
         hidden_channels=recipe.hidden_channels,
+        normalization=recipe.normalization,
         padded_nodes=recipe.padded_nodes,
     )
     started = time.perf_counter()

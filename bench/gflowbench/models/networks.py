@@ -14,7 +14,7 @@ class Network(nn.Module):
 
     With ``normalization="l2"`` each layer is convolution, L2 normalisation of every node's row, ReLU (the
     published GNNs). With ``"batch"`` it is convolution, ReLU, batch normalisation, the last layer without it
-    (the PGExplainer variant of the published GNNs).
+    (the PGExplainer variant of the published GNNs). With ``"none"`` it is convolution and ReLU.
 
     Args:
         architecture: The shape; kept as the attribute of the same name.
@@ -67,7 +67,9 @@ class Network(nn.Module):
         if self.architecture.normalization == "l2":
             return nn.functional.normalize(x, p=2.0, dim=1).relu()
         x = x.relu()
-        return x if number == 2 else (self.bn1, self.bn2)[number](x)
+        if self.architecture.normalization == "none" or number == 2:
+            return x
+        return (self.bn1, self.bn2)[number](x)
 
 
 class NodeNetwork(Network):

@@ -19,6 +19,7 @@ class Recipe:
         clip_norm: Longest gradient of one step.
         centred: Whether to start with centred layers (:func:`~gflowbench.models.initialization.centre`).
         hidden_channels: Width of each layer.
+        normalization: See :class:`~gflowbench.models.architecture.Architecture`.
         padded_nodes: Graph tasks: see :class:`~gflowbench.models.architecture.Architecture`.
     """
 
@@ -30,6 +31,7 @@ class Recipe:
     clip_norm: float = 2.0
     centred: bool = False
     hidden_channels: int = 20
+    normalization: str = "l2"
     padded_nodes: int | None = None
 
     def __post_init__(self) -> None:

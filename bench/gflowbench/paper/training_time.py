@@ -30,10 +30,11 @@ def present(results: Results) -> Outcome:
             verdicts += _verdicts(found, where)
     notes = [
         "The paper's machine is another one and its number of instances is not known, so only ratios can be compared.",
-        "An epoch is one pass over all instances: in the paper's settings one rollout for each, by default eight and "
-        "four steps of descent. The time of an epoch is the difference of a longer and a shorter fit, left out where "
-        "it is lost in the noise of what comes before; preparation is what is left: RG-Explainer's pre-training, and "
-        "in our default the consensus of the instances, which is computed once.",
+        "An epoch of ours is one pass over all instances: in the paper's settings one rollout for each, by default "
+        "eight and four steps of descent; one of RG-Explainer's is one update on at most 128 instances. The time of an "
+        "epoch is the difference of a longer and a shorter fit, left out where it is lost in the noise of what comes "
+        "before; preparation is what is left: RG-Explainer's pre-training, and in our default the consensus of the "
+        "instances, which is computed once.",
         *machine_notes(results),
         *notes_of_old_times(results),
     ]

@@ -1,12 +1,13 @@
 import networkx as nx
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from gflowbench.datasets import reference_folder
 from gflowbench.datasets.benchmark import Benchmark
 from gflowbench.explainers.interface import Subject
 from gflowbench.explainers.registry import create
-from gflowbench.explainers.rg_explainer import RGExplainer, _Training
+from gflowbench.explainers.rg_explainer import RGExplainer, _Training, places_in
 from gflowbench.explainers.rg_policy import RGPolicy, advantages, log_likelihood, policy_gradient_loss
 from gflowbench.explainers.rg_pretraining import in_likeliest_order, in_order, sample_goals
 from gflowbench.explainers.rg_reward import RGReward, WithRepresentation
@@ -210,6 +211,24 @@ def test_goals_are_breadth_first_connected_and_the_best_of_those_drawn(task):
         assert (best >= single - 1e-6).all()
 
 
+def test_goals_keep_within_reach_and_never_take_all_of_it():
+    about = subject("graph")
+    instances = about.instances
+    start = instances.ptr[:-1] + 2
+    reward = RGReward(about.predictor, instances, target=about.target, **WEIGHTS)
+    graph = nx.Graph(instances.edge_index.t().tolist())
+    sizes = set()
+    for draw in range(8):
+        for row, root in zip(
+            sample_goals(reward, start, draw, max_nodes=8, candidates=1, reach=2).tolist(), start.tolist(), strict=True
+        ):
+            members = {node for node in row if node >= 0}
+            near = set(nx.single_source_shortest_path_length(graph, root, cutoff=2))
+            assert members < near
+            sizes.add(len(members))
+    assert len(sizes) > 1
+
+
 def test_both_orders_rebuild_the_goal_and_the_policys_own_is_likelier():
     about = subject()
     instances, every = about.instances, torch.arange(3)
@@ -247,8 +266,7 @@ def test_pretraining_raises_the_likelihood_of_fresh_goals(task):
 
 def test_policy_gradient_raises_the_mean_reward():
     about = subject()
-    explainer = RGExplainer(**SMALL | {"epochs": 25})
-    training = _Training(explainer, about, 0)
+    training = _Training(RGExplainer(**SMALL), about, 0)
 
     @torch.no_grad()
     def mean_reward():
@@ -260,7 +278,7 @@ def test_policy_gradient_raises_the_mean_reward():
         return float(training.reward.log_score(grown.subgraphs).mean())
 
     before = mean_reward()
-    training.reinforce()
+    training.reinforce(range(25))
     assert mean_reward() > before + 0.05
 
 
@@ -289,6 +307,69 @@ def test_explanations_are_connected_scored_by_order_and_the_same_again(task, nam
     assert model.training
     assert not any(module._forward_hooks for module in model.modules())
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
+
+
+def test_an_epoch_is_one_update_on_instances_drawn_anew_and_stages_are_shorter_fits():
+    about = subject()
+    training = _Training(RGExplainer(**SMALL | {"batch_size": 2}), about, 0)
+    steps, seen = [], []
+    step, log_score = training.optimizer.step, training.reward.log_score
+    training.optimizer.step = lambda: (steps.append(1), step())
+    training.reward.log_score = lambda sets: (seen.append(set(sets.instance.tolist())), log_score(sets))[1]
+    training.reinforce(range(6))
+    assert len(steps) == len(seen) == 6
+    assert all(len(some) == 2 for some in seen)
+    assert set().union(*seen) == {0, 1, 2}
+    staged = RGExplainer(**SMALL)
+    for stage in staged.fit_in_stages(about, 3, [0, 1, 2]):
+        whole = RGExplainer(**SMALL | {"epochs": stage})
+        whole.fit(about, seed=3)
+        assert torch.equal(staged.explain(about, seed=3).edge, whole.explain(about, seed=3).edge)
+    assert stage == 2
+
+
+def path_subject():
+    """Node 3 of a path of nine, looked at by two layers: nodes 1 to 5."""
+    ends = torch.arange(8)
+    edge_index = torch.stack([torch.cat([ends, ends + 1]), torch.cat([ends + 1, ends])])
+    graph = Data(x=torch.randn(9, 3, generator=torch.Generator().manual_seed(0)), edge_index=edge_index)
+    graph.y = torch.zeros(9, dtype=torch.long)
+    return Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", index=[3], num_classes=3))
+
+
+def test_wider_instances_hold_more_nodes_of_the_same_predictions():
+    about = path_subject()
+    reached = about.predictor.num_hops
+    wide = about.wider(2)
+    assert about.wider(0) is about
+    assert subject("graph").wider(2).instances.num_nodes == subject("graph").instances.num_nodes
+    for inputs, hops in ((about, reached), (wide, reached + 2)):
+        wanted = [node for node in range(9) if abs(node - 3) <= hops]
+        assert sorted(inputs.instances.node_id.tolist()) == wanted
+    assert torch.equal(wide.target.prediction, about.target.prediction)
+    assert (wide.name, wide.max_nodes) == (about.name, about.max_nodes)
+
+
+def test_subgraphs_grow_beyond_what_the_model_looks_at_and_nodes_there_only_take_places():
+    about = path_subject()
+    explainer = RGExplainer(**SMALL | {"max_nodes": 8, "beyond": 9, "epochs": 0})
+    explainer.fit(about, seed=0)
+    wide, order = explainer.grow(about, seed=0)
+    assert wide.instances.num_nodes == 9
+    # A path that is grown to one side first, and beyond what the model looks at.
+    nodes = [3, 4, 5, 6, 7, 8, 2, 1]
+    position = {node: place for place, node in enumerate(wide.instances.node_id.tolist())}
+    found = places_in(about.instances, wide.instances, torch.tensor([[position[node] for node in nodes]]))
+    inside = set(about.instances.node_id.tolist())
+    assert [about.instances.node_id[place].item() if place >= 0 else -1 for place in found[0]] == [
+        node if node in inside else -1 for node in nodes
+    ]
+    scores = explainer.explain(about, seed=0)
+    scores.check(about.instances, explainer.name)
+    filled = scores.order[0] >= 0
+    assert filled.tolist() == sorted(filled.tolist(), reverse=True)
+    kept = [node for node in wide.instances.node_id[order[0][order[0] >= 0]].tolist() if node in inside]
+    assert about.instances.node_id[scores.order[0][filled]].tolist() == kept
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
@@ -320,6 +401,9 @@ def test_coefficients_are_the_published_ones_unless_asked_for():
         ({"learning_rate": 0.0}, "'learning_rate' must be a positive number"),
         ({"propagation": "grph"}, "Did you mean 'graph'"),
         ({"removal": "isolated"}, "Did you mean 'isolate'"),
+        ({"reach": 0}, "'reach' must be at least 1"),
+        ({"locator_goals": "growht"}, "Did you mean 'growth'"),
+        ({"locator_loss": "expect"}, "Did you mean 'expected'"),
         ({"alpha": 2.0}, "must lie in"),
         ({"colour": "red"}, "does not take these settings"),
     ],

@@ -136,3 +136,16 @@ def test_batch_normalisation_follows_the_first_two_layers():
     }
     data = graphs()[0]
     assert made(data.x, data.edge_index).shape == (5, 3)
+
+
+def test_without_normalisation_a_layer_is_convolution_and_relu():
+    made = network("gcn", "node", normalization="none")
+    data = graphs()[0]
+    x, outputs = data.x, []
+    for convolution in made.convolutions:
+        x = convolution(x, data.edge_index).relu()
+        outputs.append(x)
+    assert not [name for name in made.state_dict() if name.startswith("bn")]
+    assert torch.equal(made(data.x, data.edge_index), made.lin(torch.cat(outputs, dim=1)))
+    twice = made.layers(2 * data.x, data.edge_index)[0]
+    assert not torch.allclose(twice.norm(dim=1), outputs[0].norm(dim=1))
