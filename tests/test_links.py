@@ -104,7 +104,7 @@ def test_parents_of_states_are_states_where_every_subgraph_counts_alike(seed):
 @pytest.mark.parametrize("measure", ["growth", "uniform"])
 def test_the_learned_distribution_is_close_to_full_enumeration(measure):
     graph = random_graph(14, 0.1, seed=1)
-    found = GFlowExplainer(max_nodes=5, measure=measure).explain(
+    found = GFlowExplainer(max_nodes=5, measure=measure, epochs=100).explain(
         LinkModel(), graph, edge_label_index=PAIRS[:, :1], progress=False
     )
     assert found[0].certificate.distance < 0.03

@@ -27,10 +27,10 @@ class Evidence:
     """What the model makes of each node, and from it a description of any subgraph.
 
     The description of a subgraph counts its nodes by kind, its nodes and its inner edges. "Kind" is soft: at node level
-    the class probabilities that the model predicts at the node, which know of its surroundings already; at graph level
-    its input features, which do not, and at either level what the model loses without it. At graph level the inner
-    edges are also counted by the kinds of both ends. In a graph of several types, the type of a node is a kind, and
-    inner edges are counted by relation.
+    the class probabilities that the model predicts at the node, which know of its surroundings already, and that of the
+    explained class once more; at graph level its input features, which do not, and at either level what the model loses
+    without it. At graph level the inner edges are also counted by the kinds of both ends. In a graph of several types,
+    the type of a node is a kind, and inner edges are counted by relation.
 
     Attributes:
         instances: Instances with ``n`` nodes and ``m`` neighbour entries.
@@ -62,7 +62,8 @@ class Evidence:
         """Brings raw evidence ``[n, R]`` to few columns by a ``basis`` ``[R, D]`` of :func:`basis_of`."""
         if raw.size(1) != basis.size(0):
             raise ConfigError(
-                f"The evidence of a node has {raw.size(1)} columns, but {basis.size(0)} were learned from."
+                f"The evidence of a node has {raw.size(1)} columns, but {basis.size(0)} were learned from, by another "
+                "model or another version. Fit again."
             )
         return cls(instances, raw.double() @ basis)
 
