@@ -82,7 +82,9 @@ def test_the_contexts_that_explain_more_are_taken() -> None:
     assert chosen.keep_probability == 0.8
 
 
-@pytest.mark.parametrize(("pooled", "apart", "wanted"), [(0.3, 0.5, True), (0.3, 0.35, False), (0.05, 0.6, False)])
+@pytest.mark.parametrize(
+    ("pooled", "apart", "wanted"), [(0.3, 0.5, True), (0.3, 0.35, False), (0.05, 0.25, False), (0.05, 0.6, True)]
+)
 def test_classes_have_weights_of_their_own_where_that_explains_clearly_more(pooled, apart, wanted) -> None:
     trials = [trial("shared", pooled), replace(trial("shared", apart), by_class=True)]
     assert choose(trials).by_class == wanted

@@ -52,9 +52,13 @@ HALF = 0.5
 """The same for classes whose own evidence adds up in the smallest contexts too."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
-RARE = 0.1
-"""Share of the predictions that have to be of other classes than the most frequent one for classes to teach each other;
-fewer may be nothing but the model's mistakes."""
+FEW, RARE = 3, 0.1
+"""Predictions, and their share, that have to be of other classes than the most frequent one for classes to teach each
+other; fewer may be nothing but the model's mistakes."""
+LOOSER = (1.0, 0.1, 0.01)
+"""Shares of the pooling of classes that are tried: a few instances of each may show that the classes differ."""
+CLEAR = 0.3
+"""What weights of each class must explain to be taken where one set of weights for all says nothing."""
 SMALLER, APART = 0.05, 0.1
 """How much more of the variance smaller contexts, and weights of each class, must explain to be taken."""
 _FOLD = 2
@@ -68,7 +72,8 @@ class Candidates:
         evidence: ``"auto"`` or the one kind of evidence that is used.
         keep_probabilities: Shares of the nodes that contexts may keep.
         removals: Meanings of "without the rest".
-        pooling: A class of so many instances is described half by its own weights and half by those of all classes.
+        pooling: A class of so many instances is described half by its own weights and half by those of all classes;
+            less is tried too.
     """
 
     evidence: EvidenceType = EvidenceType.auto
@@ -137,7 +142,7 @@ def learn_consensus(
     classes = 0 if label is None else inputs.target.prediction.size(1)
     several = label is not None and int(label.min()) < int(label.max())
     fold = _folds(inputs, subgraphs, seed)
-    trials, measured = [], {}
+    trials, measured, poolings = [], {}, []
     for keep in candidates.keep_probabilities:
         for removal in candidates.removals:
             found = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
@@ -145,13 +150,17 @@ def learn_consensus(
             for kind, (_, description, ridge) in described.items():
                 # What the model loses without a node means the same in every class.
                 for by_class in (False, True) if several and kind == EvidenceType.shared else (False,):
-                    pooling = candidates.pooling if by_class else math.inf
-                    explained = held_out(description, found.value, instance, label, classes, ridge, pooling, fold)
-                    trials.append(EvidenceTrial(kind, keep, removal, by_class, explained, found.reproducible))
+                    strengths = [candidates.pooling * share for share in LOOSER] if by_class else [math.inf]
+                    told = [
+                        held_out(description, found.value, instance, label, classes, ridge, pooling, fold)
+                        for pooling in strengths
+                    ]
+                    trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible))
+                    poolings.append(strengths[told.index(max(told))])
     best = choose(trials, values=label is None)
     beside = weight_beside(trials, best, inputs.instances.level)
     basis, description, ridge = described[best.evidence]
-    pooling = candidates.pooling if best.by_class else math.inf
+    pooling = next(pooling for trial, pooling in zip(trials, poolings, strict=True) if trial is best)
     weight = fit_weights(
         description, measured[best.keep_probability, best.removal], instance, label, classes, ridge, pooling
     )
@@ -177,14 +186,14 @@ def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> Evidence
     beside = max((t for t in shared if t.keep_probability == nearest), key=_explained)
     adds_up = best.explained >= BELIEVED * best.reproducible > 0
     adds_up = values and adds_up and SILENT <= beside.explained < ENOUGH * best.explained
-    most = max(shared, key=_explained)
-    if adds_up or most.explained < min(SILENT, best.explained):
+    most, plainest = max(shared, key=_explained), _plainest(shared)
+    if adds_up or plainest.explained < min(SILENT, best.explained):
         return best
     smallest = min(trial.keep_probability for trial in trials)
     alone = [t for t in trials if (t.evidence, t.keep_probability) == (EvidenceType.own, smallest)]
     best = max(alone, key=_explained, default=most)
     adds_up = best.explained >= BELIEVED * best.reproducible > 0
-    return best if adds_up and not values and most.explained < HALF * best.explained else _plainest(shared)
+    return best if adds_up and not values and most.explained < HALF * best.explained else plainest
 
 
 def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: str) -> float:
@@ -209,7 +218,10 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
 def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -> Tensor:
     """Blanks the probability of the explained class where nearly all predictions are of one class."""
     column, label = own_class_column(inputs, kind), inputs.target.label
-    if column is None or label is None or int(torch.bincount(label).max()) <= (1 - RARE) * label.numel():
+    if column is None or label is None:
+        return raw
+    others = label.numel() - int(torch.bincount(label).max())
+    if others >= max(FEW, RARE * label.numel()):
         return raw
     blank = raw.clone()
     blank[:, column] = 0
@@ -229,7 +241,7 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
 
     Plain are contexts near the whole graph, which the model was trained for, and one set of weights for all classes: a
     default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
-    where one set of weights says nothing, weights of each class are not trusted either.
+    where one set of weights says nothing, weights of each class are trusted only if what they say is clear.
     """
 
     def best(by_class: bool) -> EvidenceTrial | None:
@@ -243,9 +255,9 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
 
     pooled, apart = best(False), best(True)
     assert pooled is not None
-    if apart is None or pooled.explained < SILENT or apart.explained <= pooled.explained + APART:
+    if apart is None or apart.explained <= pooled.explained + APART:
         return pooled
-    return apart
+    return apart if pooled.explained >= SILENT or apart.explained >= CLEAR else pooled
 
 
 def _explained(trial: EvidenceTrial) -> float:
