@@ -273,8 +273,8 @@ def test_typed_edges_in_one_graph():
     graph.edge_type = (graph.edge_index.sum(dim=0) % 2).long()
     algorithm = GFlowExplainer(**QUICK, evidence="shared").fit(Relational(), graph, [0, 1, 2, 3], progress=False)
     consensus = algorithm._fitted.sampler.consensus
-    # Classes and the explained one, nodes and edges, edges by relation.
-    assert consensus.weight.size(1) == 3 + 1 + 2 + 2
+    # Classes, nodes, edges, and edges of each of the two relations.
+    assert consensus.weight.size(1) == 3 + 2 + 2
     assert algorithm.explain(Relational(), graph, [5])[0].validate()
 
 
