@@ -58,7 +58,7 @@ class Settings:
         direction: Of a value, what is explained: ``"any"`` contribution, those that raise it (``"up"``) or that lower
             it (``"down"``).
         pooling: Instances of a class at which the consensus believes the class and all classes alike, where it tells
-            classes apart.
+            classes apart; a tenth and a hundredth of it are tried too.
         max_graph_nodes: Largest computation graph of a node; of a larger one the nodes most relevant to the explained
             one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`).
         start: Where graph-level explanations begin: ``"anywhere"`` or at the node of a ``"locator"``.

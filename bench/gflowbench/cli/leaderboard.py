@@ -87,19 +87,18 @@ def leaderboard(
                     report=report,
                     jobs=jobs,
                 )
-                records[name].write(out / name)
-                continue
-            thinning = (plan.fast if name == "paper" else plan.quick) if fast else plan.suite
-            records[name] = evaluate(
-                problems,
-                contestants,
-                seeds=range(seeds),
-                out=out / name,
-                settings=settings,
-                report=report,
-                plan=thinning,
-                jobs=jobs,
-            )
+            else:
+                thinning = (plan.fast if name == "paper" else plan.quick) if fast else plan.suite
+                records[name] = evaluate(
+                    problems,
+                    contestants,
+                    seeds=range(seeds),
+                    out=out / name,
+                    settings=settings,
+                    report=report,
+                    plan=thinning,
+                    jobs=jobs,
+                )
             records[name].write(out / name)
         notes = ["A first look: one seed, few instances of each task."] if fast else []
         target = out / "leaderboard.md" if page is None else page

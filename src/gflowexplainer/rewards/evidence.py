@@ -210,14 +210,10 @@ def _predictions(inputs: TaskInputs) -> Tensor:
     return torch.cat([prediction, prediction.gather(1, label[inputs.instances.owner, None])], dim=1)
 
 
-def own_class_column(inputs: TaskInputs, kind: EvidenceType) -> int | None:
-    """Says which column of raw evidence is the probability of the explained class; ``None`` where there is none."""
-    instances = inputs.instances
-    if instances.level == "graph" or instances.other_end is not None or inputs.target.label is None:
-        return None
-    if kind == EvidenceType.own:
-        return None
-    return _shared(inputs).size(1) - 1
+def has_own_class(inputs: TaskInputs) -> bool:
+    """Says whether the last column of shared evidence is the probability of the explained class."""
+    classes = inputs.node_prediction is not None and inputs.target.label is not None
+    return classes and inputs.instances.level != "graph" and inputs.instances.other_end is None
 
 
 def on_ways(instances: Instances) -> Tensor:

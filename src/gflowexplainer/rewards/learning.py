@@ -33,7 +33,7 @@ from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
-from gflowexplainer.rewards.evidence import Evidence, basis_of, has_shared, own_class_column, raw_evidence
+from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
 from gflowexplainer.rewards.occlusion import losses
 
 KEPT = (0.5, 0.8)
@@ -49,7 +49,8 @@ BESIDE = {"node": 1.0, "graph": 2.0}
 ALONE = 4.0
 """What it counts where the distribution follows it too, and only orders what it does not tell apart."""
 HALF = 0.5
-"""The same for classes whose own evidence adds up in the smallest contexts too."""
+"""Share of own evidence that shared evidence must explain to be followed by classes whose own evidence adds up in the
+smallest contexts too."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 FEW, RARE = 3, 0.1
@@ -142,7 +143,7 @@ def learn_consensus(
     classes = 0 if label is None else inputs.target.prediction.size(1)
     several = label is not None and int(label.min()) < int(label.max())
     fold = _folds(inputs, subgraphs, seed)
-    trials, measured, poolings = [], {}, []
+    trials, measured, pooling_of = [], {}, {}
     for keep in candidates.keep_probabilities:
         for removal in candidates.removals:
             found = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
@@ -156,14 +157,12 @@ def learn_consensus(
                         for pooling in strengths
                     ]
                     trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible))
-                    poolings.append(strengths[told.index(max(told))])
+                    pooling_of[trials[-1]] = strengths[told.index(max(told))]
     best = choose(trials, values=label is None)
     beside = weight_beside(trials, best, inputs.instances.level)
     basis, description, ridge = described[best.evidence]
-    pooling = next(pooling for trial, pooling in zip(trials, poolings, strict=True) if trial is best)
-    weight = fit_weights(
-        description, measured[best.keep_probability, best.removal], instance, label, classes, ridge, pooling
-    )
+    wanted = measured[best.keep_probability, best.removal]
+    weight = fit_weights(description, wanted, instance, label, classes, ridge, pooling_of[best])
     strongest = 0.0 if own is None else float(_strongest_losses(inputs, own).median())
     return Consensus(basis, weight, best, tuple(trials), beside=beside, strongest_loss=strongest)
 
@@ -217,14 +216,15 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
 
 def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -> Tensor:
     """Blanks the probability of the explained class where nearly all predictions are of one class."""
-    column, label = own_class_column(inputs, kind), inputs.target.label
-    if column is None or label is None:
+    label = inputs.target.label
+    if label is None or kind == EvidenceType.own or not has_own_class(inputs):
         return raw
     others = label.numel() - int(torch.bincount(label).max())
     if others >= max(FEW, RARE * label.numel()):
         return raw
     blank = raw.clone()
-    blank[:, column] = 0
+    # Own evidence stands behind the shared one.
+    blank[:, -1 if kind == EvidenceType.shared else -2] = 0
     return blank
 
 
