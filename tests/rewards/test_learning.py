@@ -7,15 +7,18 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.best_rated import effect_of_best
 from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, random_subgraphs
 from gflowexplainer.rewards.consensus import EvidenceTrial
-from gflowexplainer.rewards.learning import choose, held_out, weight_beside
+from gflowexplainer.rewards.learning import Candidates, choose, held_out, weight_beside
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, random_graph
 
@@ -90,6 +93,28 @@ def test_classes_have_weights_of_their_own_where_that_explains_clearly_more(pool
     assert choose(trials).by_class == wanted
 
 
+def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
+    small, whole = replace(trial("shared", 0.7, 0.5), effect=0.5), replace(trial("shared", 0.3), effect=0.9)
+    assert choose([small, whole]) == whole
+    assert choose([small, replace(whole, effect=0.55)]) == small
+    apart = replace(whole, by_class=True)
+    assert choose([small, apart]) == apart
+
+
+@pytest.mark.parametrize(
+    ("classes", "pooling", "wanted"),
+    [
+        ([100, 100], 30.0, [30.0]),  # described by themselves for three quarters already
+        ([12, 12], 30.0, [30.0, 4.0]),  # 12 / (12 + 4) is three quarters
+        ([6, 0, 6, 6], 30.0, [30.0, 3.0, 2.0]),  # of classes that are there
+        ([100, 100], 0.0, [0.0]),  # as the user says
+    ],
+)
+def test_pooling_is_weakened_until_classes_describe_themselves_for_three_quarters(classes, pooling, wanted) -> None:
+    label = torch.repeat_interleave(torch.arange(len(classes)), torch.tensor(classes))
+    assert Candidates(pooling=pooling).poolings(label) == pytest.approx(wanted)
+
+
 def test_held_out_is_the_share_that_the_other_half_predicts() -> None:
     generator = torch.Generator().manual_seed(0)
     instance = torch.arange(6).repeat_interleave(20)
@@ -141,3 +166,23 @@ def test_nothing_that_is_measured_knows_the_bound(bound: int) -> None:
     found, usual = find_consensus(settings, inputs), find_consensus(Settings(), inputs)
     assert found.trials == usual.trials
     assert torch.equal(found.weight, usual.weight)
+
+
+class OneFeature(nn.Module):
+    """Class 1 of a graph where a node with the first feature is, and class 0 elsewhere."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        held = torch.zeros(int(batch.max()) + 1).index_add(0, batch, x[:, 0]).clamp(max=1)
+        return torch.stack([4 - 8 * held, 8 * held - 4], dim=1)
+
+
+@pytest.mark.parametrize(("places", "best", "wanted"), [([0], 0, 1.0), ([0], 1, 0.0), ([0, 2], 0, 0.5)])
+def test_the_effect_of_what_is_rated_best_is_what_the_model_says_with_only_it_and_without_it(places, best, wanted):
+    graph = Data(x=torch.zeros(4, 1), edge_index=torch.tensor([[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]]))
+    graph.x[places] = 1
+    inputs = TaskInputs.of(Predictor(OneFeature(), level="graph", num_hops=1), Instances.of_graphs([graph]))
+    single = Subgraphs(torch.zeros(4, dtype=torch.long), torch.arange(4)[:, None])
+    rating = torch.zeros(4)
+    rating[best] = 1
+    # With the class certain and nothing else to hold it, the probability is 1 with it and falls by 1 without it.
+    assert effect_of_best(inputs, single, rating) == pytest.approx(wanted, abs=0.01)

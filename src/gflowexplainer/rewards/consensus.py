@@ -61,6 +61,8 @@ class EvidenceTrial:
         by_class: Whether classes have weights of their own.
         explained: Share of the variance within instances that is explained, on instances that were not fitted.
         reproducible: Share of it that another draw of contexts would show again: the most that can be explained.
+        effect: What the subgraphs that it rates best do: the class's probability with only them and its fall without
+            them, the mean of both; 0 where the model was not asked.
     """
 
     evidence: EvidenceType
@@ -69,17 +71,18 @@ class EvidenceTrial:
     by_class: bool
     explained: float
     reproducible: float
+    effect: float = 0.0
 
     def row(self) -> list[float]:
         """Returns numbers, for a tensor."""
         numbers = [_KINDS.index(self.evidence), self.keep_probability, REMOVALS.index(self.removal), self.by_class]
-        return [*map(float, numbers), self.explained, self.reproducible]
+        return [*map(float, numbers), self.explained, self.reproducible, self.effect]
 
     @classmethod
     def from_row(cls, row: list[float]) -> EvidenceTrial:
         """Reads what :meth:`row` gave."""
-        kind, keep, removal, by_class, explained, reproducible = row
-        return cls(_KINDS[int(kind)], keep, REMOVALS[int(removal)], bool(by_class), explained, reproducible)
+        kind, keep, removal, by_class, *shares = row
+        return cls(_KINDS[int(kind)], keep, REMOVALS[int(removal)], bool(by_class), *shares)
 
 
 @dataclass(frozen=True)

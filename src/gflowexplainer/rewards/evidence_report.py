@@ -54,12 +54,14 @@ class EvidenceReport:
             f"It predicts {100 * max(0.0, chosen.explained):.0f} % of what the model says of random subgraphs; "
             f"{100 * chosen.reproducible:.0f} % can be reproduced.",
             "",
-            "evidence  kept  removal   by class  explained  reproducible",
+            "evidence  kept  removal   by class  explained  reproducible  effect of the best",
         ]
         for trial in self.trials:
             mark = "  <- taken" if trial == chosen else ""
+            effect = f"{trial.effect:.2f}" if trial.effect else "-"
             lines.append(
                 f"{trial.evidence.value:<8}  {trial.keep_probability:<4.2f}  {trial.removal:<8}  "
-                f"{'yes' if trial.by_class else 'no':<8}  {trial.explained:9.2f}  {trial.reproducible:12.2f}{mark}"
+                f"{'yes' if trial.by_class else 'no':<8}  {trial.explained:9.2f}  {trial.reproducible:12.2f}  "
+                f"{effect:>18}{mark}"
             )
         return "\n".join(lines)

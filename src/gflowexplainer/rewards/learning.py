@@ -31,6 +31,7 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import segment_max
+from gflowexplainer.rewards.best_rated import effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
@@ -58,10 +59,15 @@ FEW, RARE = 3, 0.1
 other; fewer may be nothing but the model's mistakes."""
 LOOSER = (1.0, 0.1, 0.01)
 """Shares of the pooling of classes that are tried: a few instances of each may show that the classes differ."""
+MOSTLY = 0.75
+"""Share that a class's own weights have in its description where pooling is weakest: what holds a default class is
+nothing in particular, and only the other classes show what the model looks at."""
 CLEAR = 0.3
 """What weights of each class must explain to be taken where one set of weights for all says nothing."""
 SMALLER, APART = 0.05, 0.1
 """How much more of the variance smaller contexts, and weights of each class, must explain to be taken."""
+WEAKER = 0.1
+"""How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
 _FOLD = 2
 
 
@@ -91,6 +97,11 @@ class Candidates:
         if not has_shared(inputs):
             return (EvidenceType.own,)
         return (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
+
+    def poolings(self, label: Tensor) -> list[float]:
+        """Returns the strengths of pooling that are tried for instances of some classes ``[I]``, strongest first."""
+        mostly = label.numel() / torch.unique(label).numel() * (1 / MOSTLY - 1)
+        return sorted({max(self.pooling * share, min(self.pooling, mostly)) for share in LOOSER}, reverse=True)
 
     def own_evidence(self, inputs: TaskInputs) -> Tensor | None:
         """Asks the model what it loses without each node, shape ``[n, 1]``; ``None`` where no candidate needs it."""
@@ -151,13 +162,18 @@ def learn_consensus(
             for kind, (_, description, ridge) in described.items():
                 # What the model loses without a node means the same in every class.
                 for by_class in (False, True) if several and kind == EvidenceType.shared else (False,):
-                    strengths = [candidates.pooling * share for share in LOOSER] if by_class else [math.inf]
+                    strengths = candidates.poolings(label) if by_class and label is not None else [math.inf]
                     told = [
                         held_out(description, found.value, instance, label, classes, ridge, pooling, fold)
                         for pooling in strengths
                     ]
-                    trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible))
-                    pooling_of[trials[-1]] = strengths[told.index(max(told))]
+                    pooling, effect = strengths[told.index(max(told))], 0.0
+                    if kind == EvidenceType.shared and label is not None:
+                        weight = fit_weights(description, found.value, instance, label, classes, ridge, pooling)
+                        rating = (description * weight[label[instance]]).sum(dim=1) / subgraphs.size
+                        effect = effect_of_best(inputs, subgraphs, rating)
+                    trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible, effect))
+                    pooling_of[trials[-1]] = pooling
     best = choose(trials, values=label is None)
     beside = weight_beside(trials, best, inputs.instances.level)
     basis, description, ridge = described[best.evidence]
@@ -241,7 +257,8 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
 
     Plain are contexts near the whole graph, which the model was trained for, and one set of weights for all classes: a
     default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
-    where one set of weights says nothing, weights of each class are trusted only if what they say is clear.
+    where one set of weights says nothing, weights of each class are trusted only if what they say is clear. And what
+    predicts the model well on random subgraphs, but rates those best that do far less to it than others, is not taken.
     """
 
     def best(by_class: bool) -> EvidenceTrial | None:
@@ -253,9 +270,12 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
                 found = most
         return found
 
+    most = max(trial.effect for trial in trials)
+    trials = [trial for trial in trials if trial.effect >= most - WEAKER]
     pooled, apart = best(False), best(True)
-    assert pooled is not None
-    if apart is None or apart.explained <= pooled.explained + APART:
+    if pooled is None or apart is None:
+        return max((t for t in (pooled, apart) if t is not None), key=_explained)
+    if apart.explained <= pooled.explained + APART:
         return pooled
     return apart if pooled.explained >= SILENT or apart.explained >= CLEAR else pooled
 
