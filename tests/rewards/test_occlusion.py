@@ -8,6 +8,7 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import occlusion
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, random_graph
 
@@ -116,3 +117,21 @@ def test_the_lower_size_bound_holds_where_one_node_is_worth_all_others():
     algorithm.fit(Reads(), data, progress=False, model_config=CONFIG)
     found = algorithm.explain(Reads(), data, range(4), progress=False, model_config=CONFIG)
     assert min(len(part.nodes) for explanation in found for part in explanation.subgraphs) >= 8
+
+
+def test_nodes_are_asked_about_once_and_only_where_somebody_wants_to_know():
+    inputs = TaskInputs.of(
+        Predictor(GraphModel(seed=0), level="graph"),
+        Instances.of_graphs([random_graph(9, 0.3, seed=seed) for seed in range(3)]),
+    )
+    predictor, number = inputs.predictor, inputs.instances.num_nodes
+    wanted = occlusion.losses(predictor, inputs.instances, inputs.target)
+    lost, some = occlusion.NodeLosses(inputs), torch.arange(number) % 3 == 0
+    asked = predictor.num_evaluations
+    assert torch.allclose(lost.at(some)[some], wanted[some], atol=1e-6)
+    few = predictor.num_evaluations - asked
+    assert few == int(some.sum()) + len(inputs.instances)
+    lost.at(some)
+    assert predictor.num_evaluations - asked == few
+    assert torch.allclose(lost.at(), wanted, atol=1e-6)
+    assert predictor.num_evaluations - asked == number + 2 * len(inputs.instances)

@@ -6,7 +6,6 @@ They are small, whatever the bound on explanations: nothing that is learned or c
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from gflowexplainer.choices import Removal
 from gflowexplainer.flow.growth import grow_at_random
@@ -19,6 +18,7 @@ from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.learning import KEPT, Candidates, learn_consensus
+from gflowexplainer.rewards.occlusion import NodeLosses
 from gflowexplainer.settings import Settings
 
 MEASURED_NODES = 8
@@ -70,14 +70,14 @@ def candidates_of(settings: Settings, inputs: TaskInputs) -> Candidates:
 
 
 def find_consensus(
-    settings: Settings, inputs: TaskInputs, own: Tensor | None = None, *, most: int | None = None
+    settings: Settings, inputs: TaskInputs, lost: NodeLosses | None = None, *, most: int | None = None
 ) -> Consensus:
     """Learns what preserves predictions in general from random subgraphs of all instances.
 
     Args:
         settings: All settings.
         inputs: The instances, with what the model says of them.
-        own: What the model loses without each node, where it is known already.
+        lost: What the model loses without nodes of these instances, as far as it was asked already.
         most: Rollouts that it is learned from at most, over all instances; two of each at least.
     """
     candidates = candidates_of(settings, inputs)
@@ -87,7 +87,7 @@ def find_consensus(
     rollouts //= len(candidates.keep_probabilities)
     subgraphs = random_subgraphs(inputs.instances, settings, max(2, rollouts), Stream.measuring)
     return learn_consensus(
-        inputs, subgraphs, candidates, num_contexts=settings.num_contexts, seed=settings.seed, own=own
+        inputs, subgraphs, candidates, num_contexts=settings.num_contexts, seed=settings.seed, lost=lost
     )
 
 

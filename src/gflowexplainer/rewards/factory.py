@@ -10,11 +10,11 @@ from gflowexplainer.choices import Removal, RewardType
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.calibration import calibrate, candidates_of, find_consensus
+from gflowexplainer.rewards.calibration import calibrate, find_consensus
 from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import raw_evidence
-from gflowexplainer.rewards.occlusion import losses
+from gflowexplainer.rewards.occlusion import NodeLosses
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
 from gflowexplainer.settings import Settings
 
@@ -33,11 +33,9 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
     """
     raw = own = None
     if settings.reward == RewardType.consensus:
-        if consensus is None:
-            own = candidates_of(settings, inputs).own_evidence(inputs)
-            consensus = find_consensus(settings, inputs, own)
-        if own is None and consensus.needs_own:
-            own = losses(inputs.predictor, inputs.instances, inputs.target)
+        lost = NodeLosses(inputs)
+        consensus = find_consensus(settings, inputs, lost) if consensus is None else consensus
+        own = lost.at() if consensus.needs_own else None
         raw = raw_evidence(inputs, consensus.chosen.evidence, own)
     reward = build_reward(settings, inputs, raw=raw, own=own, consensus=consensus)
     calibrate(reward, settings)

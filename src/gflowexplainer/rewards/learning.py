@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ from gflowexplainer.rewards.best_rated import effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
-from gflowexplainer.rewards.occlusion import losses
+from gflowexplainer.rewards.occlusion import NodeLosses
 
 KEPT = (0.5, 0.8)
 """Shares of the nodes that contexts keep, where it is not given."""
@@ -103,12 +103,6 @@ class Candidates:
         mostly = label.numel() / torch.unique(label).numel() * (1 / MOSTLY - 1)
         return sorted({max(self.pooling * share, min(self.pooling, mostly)) for share in LOOSER}, reverse=True)
 
-    def own_evidence(self, inputs: TaskInputs) -> Tensor | None:
-        """Asks the model what it loses without each node, shape ``[n, 1]``; ``None`` where no candidate needs it."""
-        if all(kind == EvidenceType.shared for kind in self.kinds(inputs)):
-            return None
-        return losses(inputs.predictor, inputs.instances, inputs.target)
-
 
 @dataclass(frozen=True)
 class Measurements:
@@ -130,7 +124,7 @@ def learn_consensus(
     *,
     num_contexts: int,
     seed: int,
-    own: Tensor | None = None,
+    lost: NodeLosses | None = None,
 ) -> Consensus:
     """Measures how strongly subgraphs speak for their predictions in context, and fits the best candidate to it.
 
@@ -140,10 +134,11 @@ def learn_consensus(
         candidates: What to choose from.
         num_contexts: Contexts of each instance.
         seed: Names the contexts.
-        own: The :meth:`Candidates.own_evidence` of these instances, where it is known already.
+        lost: What the model loses without nodes of these instances, as far as it was asked already.
     """
     kinds = candidates.kinds(inputs)
-    own = candidates.own_evidence(inputs) if own is None else own
+    lost = NodeLosses(inputs) if lost is None else lost
+    own = None if set(kinds) == {EvidenceType.shared} else lost.at(_members(inputs, subgraphs))
     described = {}
     for kind in kinds:
         raw = raw_evidence(inputs, kind, own)
@@ -179,8 +174,10 @@ def learn_consensus(
     basis, description, ridge = described[best.evidence]
     wanted = measured[best.keep_probability, best.removal]
     weight = fit_weights(description, wanted, instance, label, classes, ridge, pooling_of[best])
-    strongest = 0.0 if own is None else float(_strongest_losses(inputs, own).median())
-    return Consensus(basis, weight, best, tuple(trials), beside=beside, strongest_loss=strongest)
+    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
+    if not consensus.needs_own:
+        return consensus
+    return replace(consensus, strongest_loss=float(_strongest_losses(inputs, lost.at()).median()))
 
 
 def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
@@ -242,6 +239,13 @@ def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -
     # Own evidence stands behind the shared one.
     blank[:, -1 if kind == EvidenceType.shared else -2] = 0
     return blank
+
+
+def _members(inputs: TaskInputs, subgraphs: Subgraphs) -> Tensor:
+    """Marks the nodes that stand in any of the subgraphs, shape ``[n]``."""
+    inside = torch.zeros(inputs.instances.num_nodes, dtype=torch.bool, device=subgraphs.members.device)
+    inside[subgraphs.members[subgraphs.filled]] = True
+    return inside
 
 
 def _strongest_losses(inputs: TaskInputs, own: Tensor) -> Tensor:

@@ -8,10 +8,34 @@ from torch import Tensor
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 
 MOST = 1000
 """Times that the model is asked about one instance, at most."""
+
+
+class NodeLosses:
+    """What the model loses without each node: asked once, and only of nodes that somebody wants to know about.
+
+    Args:
+        inputs: The instances, with what the model says of them.
+    """
+
+    def __init__(self, inputs: TaskInputs) -> None:
+        self._inputs = inputs
+        self._asked = torch.zeros(inputs.instances.num_nodes, dtype=torch.bool, device=inputs.instances.device)
+        self._lost: Tensor | None = None
+
+    def at(self, which: Tensor | None = None) -> Tensor:
+        """Returns :func:`losses`, shape ``[n, 1]``, of the nodes ``which`` ``[n]`` at least; of all if not given."""
+        new = ~self._asked if which is None else which & ~self._asked
+        if self._lost is None or new.any():
+            inputs = self._inputs
+            found = losses(inputs.predictor, inputs.instances, inputs.target, new)
+            self._lost = found if self._lost is None else self._lost + found
+            self._asked |= new
+        return self._lost
 
 
 @torch.no_grad()
