@@ -568,3 +568,18 @@ def test_classes_have_no_direction() -> None:
             raw=instances.x,
             direction=Direction.up,
         )
+
+
+def test_places_that_speak_are_shares_of_the_strongest_in_their_graph() -> None:
+    """By hand: nodes are worth 2, 1 and -1, the edge between the first two 1, which each of them counts half."""
+    graph = graph_of([(0, 1), (1, 2)], 3)
+    graph.x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    instances = Instances.of_graphs([graph])
+    weight = torch.zeros(3, 7).double()
+    weight[:, 0], weight[:, 1], weight[:, 5] = 2, 1, 1  # kinds; then nodes, edges, and edges by pairs of kinds
+    settings = {"consensus": Consensus(torch.eye(2, dtype=torch.double), weight, TRIAL), "raw": instances.x}
+    predictor = Predictor(GraphModel(in_channels=2), level="graph")
+    assert ConsensusReward(predictor, instances, **settings).said_share().tolist() == pytest.approx([1, 0.6, 0])
+    values = TaskInputs.of(Predictor(SignedSum(), level="graph", mode="regression", num_hops=1), instances)
+    reward = ConsensusReward(values.predictor, instances, target=values.target, **settings)
+    assert reward.said_share() is None

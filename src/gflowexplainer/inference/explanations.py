@@ -51,6 +51,8 @@ from gflowexplainer.rewards.consensus import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 _LARGEST_LOG = 700.0
+_ELSEWHERE = 0.1
+"""What the evidence of single nodes of a graph counts in masks, where the distribution counts 1."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,13 @@ class SampledExplanations:
         return len(self.sampler.instances)
 
     @cached_property
-    def _own_share(self) -> Tensor | None:
+    def _shares(self) -> list[tuple[float, Tensor]]:
+        """What nodes do by themselves, in [0, 1], ``[n]``, and what that counts where the distribution counts 1."""
         reward = self.sampler.reward
-        return reward.own_share() if isinstance(reward, ConsensusReward) else None
+        if not isinstance(reward, ConsensusReward):
+            return []
+        found = [(reward.consensus.beside, reward.own_share()), (_ELSEWHERE, reward.said_share())]
+        return [(weight, share) for weight, share in found if share is not None]
 
     @cached_property
     def node_probability(self) -> Tensor:
@@ -91,26 +97,25 @@ class SampledExplanations:
 
         Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
         probably as what it adds is to what the strongest adds. It is then the mean of the two, weighed by how far
-        single nodes are to be trusted (:func:`~gflowexplainer.rewards.learning.weight_beside`).
+        single nodes are to be trusted (:func:`~gflowexplainer.rewards.learning.weight_beside`). In a graph several
+        places may speak; those that samples seldom come to count a little by their evidence.
         """
-        return self._with_own(self.estimates.node, self._own_share).clamp(0, 1).float()
+        return self._with_shares(self.estimates.node, self._shares).clamp(0, 1).float()
 
     @cached_property
     def edge_probability(self) -> Tensor:
         """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
-        instances, own = self.sampler.instances, self._own_share
+        instances = self.sampler.instances
         source, target = instances.edge_index
-        share = None if own is None else torch.minimum(own[source], own[target])
-        edge = self._with_own(edge_values(instances, self.estimates.neighbor), share)
+        shares = [(weight, torch.minimum(share[source], share[target])) for weight, share in self._shares]
+        edge = self._with_shares(edge_values(instances, self.estimates.neighbor), shares)
         return torch.where(source == target, self.node_probability[source].to(edge), edge).clamp(0, 1).float()
 
-    def _with_own(self, value: Tensor, share: Tensor | None) -> Tensor:
-        """Counts shares of what single nodes add beside probabilities of the distribution."""
-        reward = self.sampler.reward
-        if share is None or not isinstance(reward, ConsensusReward):
-            return value
-        beside = reward.consensus.beside
-        return (value + beside * share.to(value)) / (1 + beside)
+    @staticmethod
+    def _with_shares(value: Tensor, shares: list[tuple[float, Tensor]]) -> Tensor:
+        """Takes the weighted mean of probabilities of the distribution, which count 1, and of shares."""
+        total = value + sum(weight * share.to(value) for weight, share in shares)
+        return total / (1 + sum(weight for weight, _ in shares))
 
     @cached_property
     def predictions(self) -> SubgraphPredictions:

@@ -281,10 +281,24 @@ class ConsensusReward(Reward):
 
         It is what the model loses without the node, where that is believed; else its evidence and half of its edges'.
         """
-        if self.own is not None:
-            return self.own
+        return self._said() if self.own is None else self.own
+
+    def _said(self) -> Tensor:
+        """Returns the evidence of each node and half of that of its edges, shape ``[n]``."""
         edges = segment_sum(self.entry_value, self.instances.neighbor_row, self.instances.num_nodes)
         return self.node_value + edges / 2
+
+    def said_share(self) -> Tensor | None:
+        """Returns the evidence of each node as a share of the strongest of its graph, in [0, 1], shape ``[n]``.
+
+        ``None`` where one place is explained, or by what was measured in the instance itself.
+        """
+        instances = self.instances
+        if instances.level != "graph" or self.consensus.uses_own or self.target.label is None:
+            return None
+        value = self._said().clamp(min=0)
+        top = segment_max(value, instances.owner, len(instances), empty=0.0)[instances.owner]
+        return torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
 
     def own_share(self) -> Tensor | None:
         """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.
