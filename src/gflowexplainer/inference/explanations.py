@@ -28,7 +28,6 @@ from gflowexplainer.explanation.ranked_subgraphs import (
 from gflowexplainer.explanation.studies import Studies
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.inputs import InputGraph
-from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
 from gflowexplainer.inference.cpu_estimates import CpuEstimates, on_cpu
@@ -41,6 +40,7 @@ from gflowexplainer.inference.estimates import (
     reward_weights,
 )
 from gflowexplainer.inference.instance_study import InstanceStudy
+from gflowexplainer.inference.masks import Masks
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
 from gflowexplainer.inference.search import search
@@ -51,8 +51,6 @@ from gflowexplainer.rewards.consensus import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 _LARGEST_LOG = 700.0
-_ELSEWHERE = 0.1
-"""What the evidence of single nodes of a graph counts in masks, where the distribution counts 1."""
 
 
 @dataclass(frozen=True)
@@ -83,39 +81,9 @@ class SampledExplanations:
         return len(self.sampler.instances)
 
     @cached_property
-    def _shares(self) -> list[tuple[float, Tensor]]:
-        """What nodes do by themselves, in [0, 1], ``[n]``, and what that counts where the distribution counts 1."""
-        reward = self.sampler.reward
-        if not isinstance(reward, ConsensusReward):
-            return []
-        found = [(reward.consensus.beside, reward.own_share()), (_ELSEWHERE, reward.said_share())]
-        return [(weight, share) for weight, share in found if share is not None]
-
-    @cached_property
-    def node_probability(self) -> Tensor:
-        """Probability of each node, shape ``[n]``.
-
-        Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
-        probably as what it adds is to what the strongest adds. It is then the mean of the two, weighed by how far
-        single nodes are to be trusted (:func:`~gflowexplainer.rewards.learning.weight_beside`). In a graph several
-        places may speak; those that samples seldom come to count a little by their evidence.
-        """
-        return self._with_shares(self.estimates.node, self._shares).clamp(0, 1).float()
-
-    @cached_property
-    def edge_probability(self) -> Tensor:
-        """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
-        instances = self.sampler.instances
-        source, target = instances.edge_index
-        shares = [(weight, torch.minimum(share[source], share[target])) for weight, share in self._shares]
-        edge = self._with_shares(edge_values(instances, self.estimates.neighbor), shares)
-        return torch.where(source == target, self.node_probability[source].to(edge), edge).clamp(0, 1).float()
-
-    @staticmethod
-    def _with_shares(value: Tensor, shares: list[tuple[float, Tensor]]) -> Tensor:
-        """Takes the weighted mean of probabilities of the distribution, which count 1, and of shares."""
-        total = value + sum(weight * share.to(value) for weight, share in shares)
-        return total / (1 + sum(weight for weight, _ in shares))
+    def masks(self) -> Masks:
+        """Probabilities of nodes and edges."""
+        return Masks(self.sampler, self.estimates)
 
     @cached_property
     def predictions(self) -> SubgraphPredictions:
@@ -146,7 +114,7 @@ class SampledExplanations:
             )
         subgraphs = self.estimates.subgraphs
         best = segment_argmax(self._log_reward, subgraphs.instance, len(self))
-        return find_parts(self.sampler.reward, subgraphs[best], self.node_probability, self.sampler.settings.seed)
+        return find_parts(self.sampler.reward, subgraphs[best], self.masks.node, self.sampler.settings.seed)
 
     def _find_parts(self, i: int) -> Parts:
         """Names the nodes of an instance's parts as the user does."""
@@ -184,21 +152,8 @@ class SampledExplanations:
         return {i: tuple(row) for i, row in zip(which.tolist(), rows, strict=True)}
 
     def mask(self, kind: str) -> tuple[Tensor, Tensor, Tensor, int]:
-        """Returns ``"node"`` or ``"edge"`` masks: row, column and value of each entry, and the number of columns."""
-        instances, graphs = self.sampler.instances, self.sampler.inputs.graphs
-        # Of the nodes of one graph, all have the same.
-        shown = [graph.shown or graph for graph in {id(graph): graph for graph in graphs}.values()]
-        every = torch.arange(len(self), device=instances.device)
-        if kind == "node":
-            counts, place, value = instances.node_counts, instances.node_id, self.node_probability
-            outer, size = [graph.nodes for graph in graphs], max(graph.x.size(0) for graph in shown)
-        else:
-            counts, place, value = instances.edge_counts, instances.edge_id, self.edge_probability
-            outer, size = [graph.edges for graph in graphs], max(graph.edge_index.size(1) for graph in shown)
-        if any(ids is not None for ids in outer):
-            parts = place.split(counts.tolist())
-            place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
-        return torch.repeat_interleave(every, counts), place, value, size
+        """Returns ``"node"`` or ``"edge"`` masks; see :meth:`Masks.entries`."""
+        return self.masks.entries(kind)
 
     def build(self, position: int) -> SubgraphExplanation | TypedExplanation:
         """Makes the explanation of one instance."""
@@ -231,12 +186,8 @@ class SampledExplanations:
             distribution,
             x=shown.x,
             edge_index=shown.edge_index,
-            node_mask=_placed(
-                self.node_probability[nodes, None], instances.node_id[nodes], graph.nodes, shown.x.size(0)
-            ),
-            edge_mask=_placed(
-                self.edge_probability[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1)
-            ),
+            node_mask=_placed(self.masks.node[nodes, None], instances.node_id[nodes], graph.nodes, shown.x.size(0)),
+            edge_mask=_placed(self.masks.edge[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1)),
             **self._contributed(nodes, graph, shown.x.size(0)),
             **inputs.fields(i),
             **arguments,
@@ -252,14 +203,14 @@ class SampledExplanations:
         """Masks of nodes and of edges by instance and type, of heterogeneous graphs."""
         instances = self.sampler.instances
         graphs = [graph.typed for graph in self.sampler.inputs.graphs if graph.typed is not None]
-        masks = {"node_mask": self.node_probability[:, None]}
+        masks = {"node_mask": self.masks.node[:, None]}
         if self.contributions is not None:
             masks["node_contributions"] = self.contributions.float()
         first = [list(graph.node_ptr.values()) for graph in graphs]
         nodes = RowSections(masks, instances.owner, instances.node_id, first)
         owner = instances.owner[instances.edge_index[0]]
         first = [list(graph.edge_ptr.values()) for graph in graphs]
-        return nodes, RowSections({"edge_mask": self.edge_probability}, owner, instances.edge_id, first)
+        return nodes, RowSections({"edge_mask": self.masks.edge}, owner, instances.edge_id, first)
 
     def _build_typed(self, distribution: SubgraphDistribution, graph: TypedGraph, i: int) -> TypedExplanation:
         """Makes the explanation of one instance of a heterogeneous graph."""

@@ -1,0 +1,84 @@
+"""How probably each node and each edge belongs to an explanation: the masks of many explanations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.graphs.subgraphs import edge_values
+from gflowexplainer.inference.estimates import Estimates
+from gflowexplainer.rewards.consensus import ConsensusReward
+from gflowexplainer.sampler import FlowSampler
+
+ELSEWHERE = 0.1
+"""What the evidence of single nodes of a graph counts, where the distribution counts 1."""
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Probabilities of the ``n`` nodes and ``e`` edges of the instances of a sampler.
+
+    Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
+    probably as what it adds is to what the strongest adds. Its probability is then the mean of the two, weighed by how
+    far single nodes are to be trusted (:func:`~gflowexplainer.rewards.learning.weight_beside`). In a graph several
+    places may speak; those that samples seldom come to count a little by their evidence.
+
+    Attributes:
+        sampler: What was sampled from.
+        estimates: Probabilities of the distribution alone.
+    """
+
+    sampler: FlowSampler
+    estimates: Estimates
+
+    @cached_property
+    def node(self) -> Tensor:
+        """Probability of each node, shape ``[n]``."""
+        return _mean(self.estimates.node, self._shares).clamp(0, 1).float()
+
+    @cached_property
+    def edge(self) -> Tensor:
+        """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
+        instances = self.sampler.instances
+        source, target = instances.edge_index
+        shares = [(weight, torch.minimum(share[source], share[target])) for weight, share in self._shares]
+        edge = _mean(edge_values(instances, self.estimates.neighbor), shares)
+        return torch.where(source == target, self.node[source].to(edge), edge).clamp(0, 1).float()
+
+    @cached_property
+    def _shares(self) -> list[tuple[float, Tensor]]:
+        """What nodes do by themselves, in [0, 1], ``[n]``, and what that counts where the distribution counts 1."""
+        reward = self.sampler.reward
+        if not isinstance(reward, ConsensusReward):
+            return []
+        found = [(reward.consensus.beside, reward.own_share()), (ELSEWHERE, reward.said_share())]
+        return [(weight, share) for weight, share in found if share is not None]
+
+    def entries(self, kind: str) -> tuple[Tensor, Tensor, Tensor, int]:
+        """Returns ``"node"`` or ``"edge"`` masks: row, column and value of each entry, and the number of columns."""
+        instances, graphs = self.sampler.instances, self.sampler.inputs.graphs
+        # Of the nodes of one graph, all have the same.
+        shown = [graph.shown or graph for graph in {id(graph): graph for graph in graphs}.values()]
+        every = torch.arange(len(instances), device=instances.device)
+        if kind == "node":
+            counts, place, value = instances.node_counts, instances.node_id, self.node
+            outer, size = [graph.nodes for graph in graphs], max(graph.x.size(0) for graph in shown)
+        else:
+            counts, place, value = instances.edge_counts, instances.edge_id, self.edge
+            outer, size = [graph.edges for graph in graphs], max(graph.edge_index.size(1) for graph in shown)
+        if any(ids is not None for ids in outer):
+            parts = place.split(counts.tolist())
+            place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
+        return torch.repeat_interleave(every, counts), place, value, size
+
+
+def _mean(value: Tensor, shares: Sequence[tuple[float, Tensor]]) -> Tensor:
+    """Takes the weighted mean of probabilities of the distribution, which count 1, and of shares."""
+    total = value
+    for weight, share in shares:
+        total = total + weight * share.to(value)
+    return total / (1 + sum(weight for weight, _ in shares))
