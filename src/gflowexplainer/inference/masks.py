@@ -24,7 +24,7 @@ class Masks:
 
     Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
     probably as what it adds is to what the strongest adds. Its probability is then the mean of the two, weighed by how
-    far single nodes are to be trusted (:func:`~gflowexplainer.rewards.learning.weight_beside`). In a graph several
+    far single nodes are to be trusted (:func:`~gflowexplainer.rewards.belief.weight_beside`). In a graph several
     places may speak; those that samples seldom come to count a little by their evidence.
 
     Attributes:

@@ -10,7 +10,7 @@ sum over its nodes and inner edges,
 
 and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that a subgraph gains nothing by growing
 beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
-in the instance itself and is believed (:mod:`~gflowexplainer.rewards.learning`), more of it counts more:
+in the instance itself and is believed (:mod:`~gflowexplainer.rewards.belief`), more of it counts more:
 :math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here knows how large a subgraph may become.
 
 Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the

@@ -3,18 +3,7 @@
 Candidates differ in what nodes are told apart by, in how much of the rest the contexts keep (near the whole graph they
 show what is needed, smaller ones what suffices), in what "without the rest" means, and in whether classes have weights
 of their own. Each is fitted to half of the instances and scored on the other half, both ways: the share of the variance
-within instances that it explains.
-
-An instance's own evidence (what the model loses without each single node) nearly always predicts the model better than
-evidence that is shared by all instances, also where it is accidental: it was measured there. So more is asked of it:
-near the whole graph it has to explain nearly all that can be reproduced, which is how far two independent halves of the
-contexts agree. Then the model adds up what single nodes do.
-
-Where single losses add up to a value, they are its explanation, unless shared evidence says nearly the same and is
-simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
-rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
-distribution of a class follows shared evidence, unless it says nothing, or less than half of what single losses say of
-small contexts too, and masks count single losses beside it, by how nearly they explain all that can be reproduced.
+within instances that it explains. Which one is taken is decided in :mod:`~gflowexplainer.rewards.belief`.
 """
 
 from __future__ import annotations
@@ -22,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,6 +22,7 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import segment_max
+from gflowexplainer.rewards.belief import choose, weight_beside
 from gflowexplainer.rewards.best_rated import effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
@@ -39,21 +31,6 @@ from gflowexplainer.rewards.occlusion import NodeLosses
 
 KEPT = (0.5, 0.8)
 """Shares of the nodes that contexts keep, where it is not given."""
-BELIEVED = 0.87
-"""Share of what can be reproduced that own evidence must explain to be believed."""
-ENOUGH = 0.83
-"""Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
-DOUBTED, TRUSTED = 0.8, 0.9
-"""Shares of what can be reproduced from which on own evidence counts a little, and fully, in masks of classes."""
-BESIDE = {"node": 1.0, "graph": 2.0}
-"""What fully trusted own evidence counts in masks, where the distribution counts 1; graphs have several places."""
-ALONE = 4.0
-"""What it counts where the distribution follows it too, and only orders what it does not tell apart."""
-HALF = 0.5
-"""Share of own evidence that shared evidence must explain to be followed by classes whose own evidence adds up in the
-smallest contexts too."""
-SILENT = 0.1
-"""Shared evidence that explains less than this says nothing about the model."""
 FEW, RARE = 3, 0.1
 """Predictions, and their share, that have to be of other classes than the most frequent one for classes to teach each
 other; fewer may be nothing but the model's mistakes."""
@@ -62,12 +39,6 @@ LOOSER = (1.0, 0.1, 0.01)
 MOSTLY = 0.75
 """Share that a class's own weights have in its description where pooling is weakest: what holds a default class is
 nothing in particular, and only the other classes show what the model looks at."""
-CLEAR = 0.3
-"""What weights of each class must explain to be taken where one set of weights for all says nothing."""
-SMALLER, APART = 0.05, 0.1
-"""How much more of the variance smaller contexts, and weights of each class, must explain to be taken."""
-WEAKER = 0.1
-"""How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
 _FOLD = 2
 
 
@@ -98,8 +69,9 @@ class Candidates:
             return (EvidenceType.own,)
         return (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
 
-    def poolings(self, label: Tensor) -> list[float]:
+    def poolings(self, label: Tensor | None) -> list[float]:
         """Returns the strengths of pooling that are tried for instances of some classes ``[I]``, strongest first."""
+        assert label is not None
         mostly = label.numel() / torch.unique(label).numel() * (1 / MOSTLY - 1)
         return sorted({max(self.pooling * share, min(self.pooling, mostly)) for share in LOOSER}, reverse=True)
 
@@ -115,6 +87,65 @@ class Measurements:
 
     value: Tensor
     reproducible: float
+
+
+class Description(NamedTuple):
+    """What ``B`` subgraphs are made of, by one kind of evidence.
+
+    Attributes:
+        basis: Brings raw evidence of nodes to kinds, shape ``[R, D]``.
+        rows: The descriptions, shape ``[B, P]``.
+        ridge: Penalty of each standardised weight, shape ``[P]``.
+    """
+
+    basis: Tensor
+    rows: Tensor
+    ridge: Tensor
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What all candidates are fitted to, and scored on: the same subgraphs, classes and folds.
+
+    Attributes:
+        inputs: The instances, with what the model says of them.
+        subgraphs: ``B`` subgraphs of all instances.
+        fold: The fold, 0 or 1, of each subgraph, shape ``[B]``.
+    """
+
+    inputs: TaskInputs
+    subgraphs: Subgraphs
+    fold: Tensor
+
+    @property
+    def label(self) -> Tensor | None:
+        """Class of each instance, shape ``[I]``; ``None`` for values."""
+        return self.inputs.target.label
+
+    @property
+    def several(self) -> bool:
+        """Whether instances of several classes are explained."""
+        return self.label is not None and int(self.label.min()) < int(self.label.max())
+
+    @property
+    def _classes(self) -> int:
+        return 0 if self.label is None else self.inputs.target.prediction.size(1)
+
+    def weights(self, description: Description, measured: Tensor, pooling: float) -> Tensor:
+        """Fits what was measured ``[B]``; see :func:`~gflowexplainer.rewards.consensus.fit_weights`."""
+        rows, instance = description.rows, self.subgraphs.instance
+        return fit_weights(rows, measured, instance, self.label, self._classes, description.ridge, pooling)
+
+    def held_out(self, description: Description, measured: Tensor, pooling: float) -> float:
+        """Scores such a fit where it was not fitted; see :func:`held_out`."""
+        rows, instance = description.rows, self.subgraphs.instance
+        return held_out(rows, measured, instance, self.label, self._classes, description.ridge, pooling, self.fold)
+
+    def effect(self, description: Description, measured: Tensor, pooling: float) -> float:
+        """Asks the model what the subgraphs do that such a fit rates best, evidence per node; classes only."""
+        assert self.label is not None
+        own = self.weights(description, measured, pooling)[self.label[self.subgraphs.instance]]
+        return effect_of_best(self.inputs, self.subgraphs, (description.rows * own).sum(dim=1) / self.subgraphs.size)
 
 
 def learn_consensus(
@@ -144,87 +175,29 @@ def learn_consensus(
         raw = raw_evidence(inputs, kind, own)
         basis = basis_of(_without_rare_classes(inputs, kind, raw))
         evidence = Evidence.of(inputs.instances, raw, basis)
-        described[kind] = (basis, evidence.describe(subgraphs), ridge_of(evidence))
-    label, instance = inputs.target.label, subgraphs.instance
-    classes = 0 if label is None else inputs.target.prediction.size(1)
-    several = label is not None and int(label.min()) < int(label.max())
-    fold = _folds(inputs, subgraphs, seed)
+        described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence))
+    fitting = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed))
     trials, measured, pooling_of = [], {}, {}
-    for keep in candidates.keep_probabilities:
-        for removal in candidates.removals:
-            found = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
-            measured[keep, removal] = found.value
-            for kind, (_, description, ridge) in described.items():
-                # What the model loses without a node means the same in every class.
-                for by_class in (False, True) if several and kind == EvidenceType.shared else (False,):
-                    strengths = candidates.poolings(label) if by_class and label is not None else [math.inf]
-                    told = [
-                        held_out(description, found.value, instance, label, classes, ridge, pooling, fold)
-                        for pooling in strengths
-                    ]
-                    pooling, effect = strengths[told.index(max(told))], 0.0
-                    if kind == EvidenceType.shared and label is not None:
-                        weight = fit_weights(description, found.value, instance, label, classes, ridge, pooling)
-                        rating = (description * weight[label[instance]]).sum(dim=1) / subgraphs.size
-                        effect = effect_of_best(inputs, subgraphs, rating)
-                    trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible, effect))
-                    pooling_of[trials[-1]] = pooling
-    best = choose(trials, values=label is None)
+    for keep, removal in product(candidates.keep_probabilities, candidates.removals):
+        found = measured[keep, removal] = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
+        for kind, description in described.items():
+            # What the model loses without a node means the same in every class.
+            for by_class in (False, True) if fitting.several and kind == EvidenceType.shared else (False,):
+                strengths = candidates.poolings(fitting.label) if by_class else [math.inf]
+                told = [fitting.held_out(description, found.value, pooling) for pooling in strengths]
+                pooling, effect = strengths[told.index(max(told))], 0.0
+                if kind == EvidenceType.shared and fitting.label is not None:
+                    effect = fitting.effect(description, found.value, pooling)
+                trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible, effect))
+                pooling_of[trials[-1]] = pooling
+    best = choose(trials, values=fitting.label is None)
+    description, found = described[best.evidence], measured[best.keep_probability, best.removal]
+    weight = fitting.weights(description, found.value, pooling_of[best])
     beside = weight_beside(trials, best, inputs.instances.level)
-    basis, description, ridge = described[best.evidence]
-    wanted = measured[best.keep_probability, best.removal]
-    weight = fit_weights(description, wanted, instance, label, classes, ridge, pooling_of[best])
-    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
+    consensus = Consensus(description.basis, weight, best, tuple(trials), beside=beside)
     if not consensus.needs_own:
         return consensus
     return replace(consensus, strongest_loss=float(_strongest_losses(inputs, lost.at()).median()))
-
-
-def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
-    """Picks the trial that explains most, among those whose evidence is believed.
-
-    Args:
-        trials: Everything that was tried.
-        values: Whether the model predicts values, to which nodes may add up, and not classes.
-    """
-    nearest = max(trial.keep_probability for trial in trials)
-    own = [t for t in trials if t.evidence != EvidenceType.shared and t.keep_probability == nearest]
-    shared = [t for t in trials if t.evidence == EvidenceType.shared]
-    if not own:
-        return _plainest(shared)
-    best = max(own, key=_explained)
-    if not shared:
-        return best
-    beside = max((t for t in shared if t.keep_probability == nearest), key=_explained)
-    adds_up = best.explained >= BELIEVED * best.reproducible > 0
-    adds_up = values and adds_up and SILENT <= beside.explained < ENOUGH * best.explained
-    most, plainest = max(shared, key=_explained), _plainest(shared)
-    if adds_up or plainest.explained < min(SILENT, best.explained):
-        return best
-    smallest = min(trial.keep_probability for trial in trials)
-    alone = [t for t in trials if (t.evidence, t.keep_probability) == (EvidenceType.own, smallest)]
-    best = max(alone, key=_explained, default=most)
-    adds_up = best.explained >= BELIEVED * best.reproducible > 0
-    return best if adds_up and not values and most.explained < HALF * best.explained else plainest
-
-
-def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: str) -> float:
-    """Says what an instance's own evidence counts in masks, where the distribution counts 1.
-
-    Explanations of a node are one connected place, which shared evidence that says nearly the same has found already.
-    """
-    if chosen.evidence != EvidenceType.shared:
-        return ALONE
-    nearest = max(trial.keep_probability for trial in trials)
-    near = [t for t in trials if t.keep_probability == nearest]
-    own = max((t for t in near if t.evidence == EvidenceType.own), key=_explained, default=None)
-    if own is None or own.reproducible <= 0:
-        return 0.0
-    beside = max(t.explained for t in near if t.evidence == EvidenceType.shared)
-    if level != "graph" and beside >= ENOUGH * own.explained:
-        return 0.0
-    trust = (own.explained / own.reproducible - DOUBTED) / (TRUSTED - DOUBTED)
-    return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
 
 
 def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -> Tensor:
@@ -254,38 +227,6 @@ def _strongest_losses(inputs: TaskInputs, own: Tensor) -> Tensor:
     value = value.abs() if inputs.target.label is None else value.clamp(min=0)
     value[instances.roots] = 0
     return segment_max(value, instances.owner, len(instances), empty=0.0)
-
-
-def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
-    """Picks the trial that explains most, but what is less plain only where it explains more.
-
-    Plain are contexts near the whole graph, which the model was trained for, and one set of weights for all classes: a
-    default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
-    where one set of weights says nothing, weights of each class are trusted only if what they say is clear. And what
-    predicts the model well on random subgraphs, but rates those best that do far less to it than others, is not taken.
-    """
-
-    def best(by_class: bool) -> EvidenceTrial | None:
-        found: EvidenceTrial | None = None
-        for keep in sorted({trial.keep_probability for trial in trials}, reverse=True):
-            here = [t for t in trials if (t.by_class, t.keep_probability) == (by_class, keep)]
-            most = max(here, key=_explained, default=None)
-            if most is not None and (found is None or most.explained > found.explained + SMALLER):
-                found = most
-        return found
-
-    most = max(trial.effect for trial in trials)
-    trials = [trial for trial in trials if trial.effect >= most - WEAKER]
-    pooled, apart = best(False), best(True)
-    if pooled is None or apart is None:
-        return max((t for t in (pooled, apart) if t is not None), key=_explained)
-    if apart.explained <= pooled.explained + APART:
-        return pooled
-    return apart if pooled.explained >= SILENT or apart.explained >= CLEAR else pooled
-
-
-def _explained(trial: EvidenceTrial) -> float:
-    return trial.explained
 
 
 def measure(

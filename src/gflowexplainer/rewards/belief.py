@@ -1,0 +1,124 @@
+"""Which evidence is believed, of all that was tried: a rule that sees no truth.
+
+An instance's own evidence (what the model loses without each single node) nearly always predicts the model better than
+evidence that is shared by all instances, also where it is accidental: it was measured there. So more is asked of it:
+near the whole graph it has to explain nearly all that can be reproduced, which is how far two independent halves of the
+contexts agree. Then the model adds up what single nodes do.
+
+Where single losses add up to a value, they are its explanation, unless shared evidence says nearly the same and is
+simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
+rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
+distribution of a class follows shared evidence, unless it says nothing, or less than half of what single losses say of
+small contexts too, and masks count single losses beside it, by how nearly they explain all that can be reproduced.
+
+What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
+evidence, one is not taken that rates best what does far less to the model than what others rate best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gflowexplainer.choices import EvidenceType
+from gflowexplainer.rewards.consensus import EvidenceTrial
+
+BELIEVED = 0.87
+"""Share of what can be reproduced that own evidence must explain to be believed."""
+ENOUGH = 0.83
+"""Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
+DOUBTED, TRUSTED = 0.8, 0.9
+"""Shares of what can be reproduced from which on own evidence counts a little, and fully, in masks of classes."""
+BESIDE = {"node": 1.0, "graph": 2.0}
+"""What fully trusted own evidence counts in masks, where the distribution counts 1; graphs have several places."""
+ALONE = 4.0
+"""What it counts where the distribution follows it too, and only orders what it does not tell apart."""
+HALF = 0.5
+"""Share of own evidence that shared evidence must explain to be followed by classes whose own evidence adds up in the
+smallest contexts too."""
+SILENT = 0.1
+"""Shared evidence that explains less than this says nothing about the model."""
+CLEAR = 0.3
+"""What weights of each class must explain to be taken where one set of weights for all says nothing."""
+SMALLER, APART = 0.05, 0.1
+"""How much more of the variance smaller contexts, and weights of each class, must explain to be taken."""
+WEAKER = 0.1
+"""How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
+
+
+def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
+    """Picks the trial that explains most, among those whose evidence is believed.
+
+    Args:
+        trials: Everything that was tried.
+        values: Whether the model predicts values, to which nodes may add up, and not classes.
+    """
+    nearest = max(trial.keep_probability for trial in trials)
+    own = [t for t in trials if t.evidence != EvidenceType.shared and t.keep_probability == nearest]
+    shared = [t for t in trials if t.evidence == EvidenceType.shared]
+    if not own:
+        return _plainest(shared)
+    best = max(own, key=_explained)
+    if not shared:
+        return best
+    beside = max((t for t in shared if t.keep_probability == nearest), key=_explained)
+    adds_up = best.explained >= BELIEVED * best.reproducible > 0
+    adds_up = values and adds_up and SILENT <= beside.explained < ENOUGH * best.explained
+    most, plainest = max(shared, key=_explained), _plainest(shared)
+    if adds_up or plainest.explained < min(SILENT, best.explained):
+        return best
+    smallest = min(trial.keep_probability for trial in trials)
+    alone = [t for t in trials if (t.evidence, t.keep_probability) == (EvidenceType.own, smallest)]
+    best = max(alone, key=_explained, default=most)
+    adds_up = best.explained >= BELIEVED * best.reproducible > 0
+    return best if adds_up and not values and most.explained < HALF * best.explained else plainest
+
+
+def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: str) -> float:
+    """Says what an instance's own evidence counts in masks, where the distribution counts 1.
+
+    Explanations of a node are one connected place, which shared evidence that says nearly the same has found already.
+    """
+    if chosen.evidence != EvidenceType.shared:
+        return ALONE
+    nearest = max(trial.keep_probability for trial in trials)
+    near = [t for t in trials if t.keep_probability == nearest]
+    own = max((t for t in near if t.evidence == EvidenceType.own), key=_explained, default=None)
+    if own is None or own.reproducible <= 0:
+        return 0.0
+    beside = max(t.explained for t in near if t.evidence == EvidenceType.shared)
+    if level != "graph" and beside >= ENOUGH * own.explained:
+        return 0.0
+    trust = (own.explained / own.reproducible - DOUBTED) / (TRUSTED - DOUBTED)
+    return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
+
+
+def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
+    """Picks the trial that explains most, but what is less plain only where it explains more.
+
+    Plain are contexts near the whole graph, which the model was trained for, and one set of weights for all classes: a
+    default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
+    where one set of weights says nothing, weights of each class are trusted only if what they say is clear. And what
+    predicts the model well on random subgraphs, but rates those best that do far less to it than others, is not taken.
+    """
+
+    def best(by_class: bool) -> EvidenceTrial | None:
+        found: EvidenceTrial | None = None
+        for keep in sorted({trial.keep_probability for trial in trials}, reverse=True):
+            here = [t for t in trials if (t.by_class, t.keep_probability) == (by_class, keep)]
+            most = max(here, key=_explained, default=None)
+            if most is not None and (found is None or most.explained > found.explained + SMALLER):
+                found = most
+        return found
+
+    most = max(trial.effect for trial in trials)
+    trials = [trial for trial in trials if trial.effect >= most - WEAKER]
+    pooled, apart = best(False), best(True)
+    if pooled is None or apart is None:
+        return max((t for t in (pooled, apart) if t is not None), key=_explained)
+    if apart.explained <= pooled.explained + APART:
+        return pooled
+    return apart if pooled.explained >= SILENT or apart.explained >= CLEAR else pooled
+
+
+def _explained(trial: EvidenceTrial) -> float:
+    return trial.explained

@@ -1,0 +1,87 @@
+"""Which evidence is believed: the rule by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from gflowexplainer.choices import EvidenceType
+from gflowexplainer.rewards.belief import choose, weight_beside
+from gflowexplainer.rewards.consensus import EvidenceTrial
+
+
+def trial(evidence: str, explained: float, keep: float = 0.8, reproducible: float = 0.8) -> EvidenceTrial:
+    return EvidenceTrial(EvidenceType(evidence), keep, "induced", False, explained, reproducible)
+
+
+@pytest.mark.parametrize(
+    ("trials", "wanted"),
+    [
+        # Single nodes add up to all that can be reproduced, and shared evidence says much less.
+        ([trial("shared", 0.5), trial("own", 0.75)], "own"),
+        # They leave much unexplained: nodes act together.
+        ([trial("shared", 0.2), trial("own", 0.6)], "shared"),
+        # Shared evidence says nearly the same.
+        ([trial("shared", 0.7), trial("both", 0.78)], "shared"),
+        # It says nothing at all.
+        ([trial("shared", 0.02), trial("own", 0.5)], "own"),
+        # Neither does.
+        ([trial("shared", -0.1), trial("own", -0.3)], "shared"),
+        # What is far from the whole graph does not speak for own evidence.
+        ([trial("shared", 0.3), trial("own", 0.6), trial("own", 0.9, keep=0.5, reproducible=0.9)], "shared"),
+        ([trial("own", 0.1)], "own"),
+        ([trial("shared", 0.1)], "shared"),
+    ],
+)
+def test_the_rule_of_values(trials: list[EvidenceTrial], wanted: str) -> None:
+    assert choose(trials, values=True).evidence == wanted
+
+
+def test_classes_follow_shared_evidence_unless_it_says_nothing() -> None:
+    assert choose([trial("shared", 0.5), trial("own", 0.79)]).evidence == "shared"
+    assert choose([trial("shared", 0.02), trial("own", 0.5)]).evidence == "own"
+
+
+@pytest.mark.parametrize(("shared", "own", "wanted"), [(0.2, 0.75, "own"), (0.5, 0.75, "shared"), (0.2, 0.6, "shared")])
+def test_classes_follow_own_evidence_that_adds_up_in_small_contexts_where_shared_says_far_less(shared, own, wanted):
+    far = [trial("shared", shared, keep=0.5), trial("own", own, keep=0.5)]
+    chosen = choose([*far, trial("shared", 0.1), trial("own", 0.4)])
+    assert chosen.evidence == wanted
+    assert wanted == "shared" or chosen.keep_probability == 0.5
+
+
+@pytest.mark.parametrize(
+    ("own", "shared", "graphs", "nodes"),
+    [
+        (0.80, 0.3, 2.0, 1.0),  # all that can be reproduced
+        (0.68, 0.3, 1.0, 0.5),  # 85 % of it
+        (0.62, 0.3, 0.0, 0.0),  # too little
+        (0.80, 0.7, 2.0, 0.0),  # one place has been found already; a graph may have others
+    ],
+)
+def test_own_evidence_counts_beside_shared_evidence_as_far_as_it_is_trusted(own, shared, graphs, nodes) -> None:
+    trials = [trial("shared", shared), trial("own", own), trial("own", 0.9, keep=0.5)]
+    assert weight_beside(trials, trials[0], "graph") == pytest.approx(graphs)
+    assert weight_beside(trials, trials[0], "node") == pytest.approx(nodes)
+    assert weight_beside(trials, trials[1], "node") > 1
+    assert weight_beside(trials[:1], trials[0], "graph") == 0
+
+
+def test_the_contexts_that_explain_more_are_taken() -> None:
+    chosen = choose([trial("shared", 0.3, 0.5), trial("shared", 0.4, 0.8)])
+    assert chosen.keep_probability == 0.8
+
+
+@pytest.mark.parametrize(
+    ("pooled", "apart", "wanted"), [(0.3, 0.5, True), (0.3, 0.35, False), (0.05, 0.25, False), (0.05, 0.6, True)]
+)
+def test_classes_have_weights_of_their_own_where_that_explains_clearly_more(pooled, apart, wanted) -> None:
+    trials = [trial("shared", pooled), replace(trial("shared", apart), by_class=True)]
+    assert choose(trials).by_class == wanted
+
+
+def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
+    small, whole = replace(trial("shared", 0.7, 0.5), effect=0.5), replace(trial("shared", 0.3), effect=0.9)
+    assert choose([small, whole]) == whole
+    assert choose([small, replace(whole, effect=0.55)]) == small
+    apart = replace(whole, by_class=True)
+    assert choose([small, apart]) == apart
