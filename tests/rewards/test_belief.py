@@ -85,3 +85,5 @@ def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
     assert choose([small, replace(whole, effect=0.55)]) == small
     apart = replace(whole, by_class=True)
     assert choose([small, apart]) == apart
+    unknown = replace(small, effect=0.0)
+    assert choose([unknown, whole]) == unknown

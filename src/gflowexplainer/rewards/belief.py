@@ -111,7 +111,7 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
         return found
 
     most = max(trial.effect for trial in trials)
-    trials = [trial for trial in trials if trial.effect >= most - WEAKER]
+    trials = [trial for trial in trials if trial.effect == 0 or trial.effect >= most - WEAKER]
     pooled, apart = best(False), best(True)
     if pooled is None or apart is None:
         return max((t for t in (pooled, apart) if t is not None), key=_explained)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.choices import EvidenceType
+from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import combine, uniform
@@ -142,10 +143,17 @@ class Fitting:
         return held_out(rows, measured, instance, self.label, self._classes, description.ridge, pooling, self.fold)
 
     def effect(self, description: Description, measured: Tensor, pooling: float) -> float:
-        """Asks the model what the subgraphs do that such a fit rates best, evidence per node; classes only."""
+        """Asks the model what the subgraphs do that such a fit rates best, evidence per node; classes only.
+
+        It is 0, unknown, where the model cannot be asked about so little, as one with a norm over a single node.
+        """
         assert self.label is not None
         own = self.weights(description, measured, pooling)[self.label[self.subgraphs.instance]]
-        return effect_of_best(self.inputs, self.subgraphs, (description.rows * own).sum(dim=1) / self.subgraphs.size)
+        rating = (description.rows * own).sum(dim=1) / self.subgraphs.size
+        try:
+            return effect_of_best(self.inputs, self.subgraphs, rating)
+        except ModelError:
+            return 0.0
 
 
 def learn_consensus(
