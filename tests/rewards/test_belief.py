@@ -6,7 +6,7 @@ import pytest
 
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.rewards.belief import choose, weight_beside
-from gflowexplainer.rewards.consensus import EvidenceTrial
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 
 def trial(evidence: str, explained: float, keep: float = 0.8, reproducible: float = 0.8) -> EvidenceTrial:
@@ -85,5 +85,6 @@ def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
     assert choose([small, replace(whole, effect=0.55)]) == small
     apart = replace(whole, by_class=True)
     assert choose([small, apart]) == apart
-    unknown = replace(small, effect=0.0)
+    unknown, nothing = replace(small, effect=None), replace(small, effect=0.0)
     assert choose([unknown, whole]) == unknown
+    assert choose([nothing, whole]) == whole

@@ -25,10 +25,10 @@ from gflowexplainer.rewards.consensus import (
     RIDGE,
     Consensus,
     ConsensusReward,
-    EvidenceTrial,
     fit_weights,
 )
 from gflowexplainer.rewards.evidence import Evidence, raw_evidence
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.learning import Candidates, learn_consensus, measure
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
 

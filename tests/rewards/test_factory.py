@@ -8,8 +8,9 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedReward
-from gflowexplainer.rewards.consensus import Consensus, ConsensusReward, EvidenceTrial
+from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
 from gflowexplainer.rewards.evidence import has_shared, raw_evidence
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.factory import build_reward
 from gflowexplainer.rewards.learning import Candidates
 from gflowexplainer.rewards.occlusion import losses

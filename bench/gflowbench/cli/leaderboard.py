@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -75,30 +75,17 @@ def leaderboard(
         for name in suites:
             some = [task for task in wanted if task in tasks_of(name)]
             problems = problems_of(name, out, tasks=some, gnns=options.listed(gnns), fast=fast)
-            report = None if quiet else teller(quiet)
+            how: dict[str, Any] = {
+                "seeds": range(seeds),
+                "out": out / name,
+                "report": None if quiet else teller(quiet),
+                "jobs": jobs,
+            }
             if name == "links":
-                records[name] = link_suite.evaluate_links(
-                    problems,
-                    of_links,
-                    not_of_links,
-                    seeds=range(seeds),
-                    out=out / name,
-                    fast=fast,
-                    report=report,
-                    jobs=jobs,
-                )
+                records[name] = link_suite.evaluate_links(problems, of_links, not_of_links, fast=fast, **how)
             else:
                 thinning = (plan.fast if name == "paper" else plan.quick) if fast else plan.suite
-                records[name] = evaluate(
-                    problems,
-                    contestants,
-                    seeds=range(seeds),
-                    out=out / name,
-                    settings=settings,
-                    report=report,
-                    plan=thinning,
-                    jobs=jobs,
-                )
+                records[name] = evaluate(problems, contestants, settings=settings, plan=thinning, **how)
             records[name].write(out / name)
         notes = ["A first look: one seed, few instances of each task."] if fast else []
         target = out / "leaderboard.md" if page is None else page

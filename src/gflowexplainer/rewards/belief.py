@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gflowexplainer.choices import EvidenceType
-from gflowexplainer.rewards.consensus import EvidenceTrial
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 BELIEVED = 0.87
 """Share of what can be reproduced that own evidence must explain to be believed."""
@@ -110,8 +110,8 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
                 found = most
         return found
 
-    most = max(trial.effect for trial in trials)
-    trials = [trial for trial in trials if trial.effect == 0 or trial.effect >= most - WEAKER]
+    most = max((t.effect for t in trials if t.effect is not None), default=0.0)
+    trials = [t for t in trials if t.effect is None or t.effect >= most - WEAKER]
     pooled, apart = best(False), best(True)
     if pooled is None or apart is None:
         return max((t for t in (pooled, apart) if t is not None), key=_explained)

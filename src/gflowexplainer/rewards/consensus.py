@@ -36,8 +36,9 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.ops.numpy_segments import found_in
 from gflowexplainer.ops.segments import segment_max, segment_sum
-from gflowexplainer.rewards.base import REMOVALS, Reward
+from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.evidence import Evidence
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
@@ -47,42 +48,6 @@ _TIE = 0.03
 """What doubling a subgraph costs, in units of the spread of log-rewards over ln 2: enough to decide between equals."""
 _STRONGEST = 2.2
 """Spreads between the usual subgraph of a graph and its strongest pair of nodes, at most."""
-_KINDS = (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
-
-
-@dataclass(frozen=True)
-class EvidenceTrial:
-    """How well one kind of evidence, measured in one way, predicts the model where it was not fitted.
-
-    Attributes:
-        evidence: What nodes are told apart by: ``"shared"``, ``"own"`` or ``"both"``.
-        keep_probability: Share of the nodes that contexts kept.
-        removal: What "without the rest" meant.
-        by_class: Whether classes have weights of their own.
-        explained: Share of the variance within instances that is explained, on instances that were not fitted.
-        reproducible: Share of it that another draw of contexts would show again: the most that can be explained.
-        effect: What the subgraphs that it rates best do: the class's probability with only them and its fall without
-            them, the mean of both; 0 where the model was not asked.
-    """
-
-    evidence: EvidenceType
-    keep_probability: float
-    removal: str
-    by_class: bool
-    explained: float
-    reproducible: float
-    effect: float = 0.0
-
-    def row(self) -> list[float]:
-        """Returns numbers, for a tensor."""
-        numbers = [_KINDS.index(self.evidence), self.keep_probability, REMOVALS.index(self.removal), self.by_class]
-        return [*map(float, numbers), self.explained, self.reproducible, self.effect]
-
-    @classmethod
-    def from_row(cls, row: list[float]) -> EvidenceTrial:
-        """Reads what :meth:`row` gave."""
-        kind, keep, removal, by_class, *shares = row
-        return cls(_KINDS[int(kind)], keep, REMOVALS[int(removal)], bool(by_class), *shares)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gflowexplainer.choices import EvidenceType
-from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial
+from gflowexplainer.rewards.consensus import Consensus
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 _MEANING = {
     EvidenceType.shared: "what means the same in every instance",
@@ -58,7 +59,7 @@ class EvidenceReport:
         ]
         for trial in self.trials:
             mark = "  <- taken" if trial == chosen else ""
-            effect = f"{trial.effect:.2f}" if trial.effect else "-"
+            effect = "-" if trial.effect is None else f"{trial.effect:.2f}"
             lines.append(
                 f"{trial.evidence.value:<8}  {trial.keep_probability:<4.2f}  {trial.removal:<8}  "
                 f"{'yes' if trial.by_class else 'no':<8}  {trial.explained:9.2f}  {trial.reproducible:12.2f}  "

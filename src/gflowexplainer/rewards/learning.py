@@ -25,9 +25,10 @@ from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.belief import choose, weight_beside
 from gflowexplainer.rewards.best_rated import effect_of_best
-from gflowexplainer.rewards.consensus import Consensus, EvidenceTrial, fit_weights, ridge_of, shares_of, within
+from gflowexplainer.rewards.consensus import Consensus, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.occlusion import NodeLosses
 
 KEPT = (0.5, 0.8)
@@ -70,9 +71,8 @@ class Candidates:
             return (EvidenceType.own,)
         return (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
 
-    def poolings(self, label: Tensor | None) -> list[float]:
+    def poolings(self, label: Tensor) -> list[float]:
         """Returns the strengths of pooling that are tried for instances of some classes ``[I]``, strongest first."""
-        assert label is not None
         mostly = label.numel() / torch.unique(label).numel() * (1 / MOSTLY - 1)
         return sorted({max(self.pooling * share, min(self.pooling, mostly)) for share in LOOSER}, reverse=True)
 
@@ -142,18 +142,19 @@ class Fitting:
         rows, instance = description.rows, self.subgraphs.instance
         return held_out(rows, measured, instance, self.label, self._classes, description.ridge, pooling, self.fold)
 
-    def effect(self, description: Description, measured: Tensor, pooling: float) -> float:
-        """Asks the model what the subgraphs do that such a fit rates best, evidence per node; classes only.
+    def effect(self, description: Description, measured: Tensor, pooling: float) -> float | None:
+        """Asks the model what the subgraphs do that such a fit rates best, evidence per node; ``None`` of values.
 
-        It is 0, unknown, where the model cannot be asked about so little, as one with a norm over a single node.
+        ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
         """
-        assert self.label is not None
+        if self.label is None:
+            return None
         own = self.weights(description, measured, pooling)[self.label[self.subgraphs.instance]]
         rating = (description.rows * own).sum(dim=1) / self.subgraphs.size
         try:
             return effect_of_best(self.inputs, self.subgraphs, rating)
         except ModelError:
-            return 0.0
+            return None
 
 
 def learn_consensus(
@@ -184,21 +185,20 @@ def learn_consensus(
         basis = basis_of(_without_rare_classes(inputs, kind, raw))
         evidence = Evidence.of(inputs.instances, raw, basis)
         described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence))
-    fitting = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed))
+    fitting, label = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed)), inputs.target.label
     trials, measured, pooling_of = [], {}, {}
     for keep, removal in product(candidates.keep_probabilities, candidates.removals):
         found = measured[keep, removal] = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
         for kind, description in described.items():
             # What the model loses without a node means the same in every class.
             for by_class in (False, True) if fitting.several and kind == EvidenceType.shared else (False,):
-                strengths = candidates.poolings(fitting.label) if by_class else [math.inf]
+                strengths = candidates.poolings(label) if by_class and label is not None else [math.inf]
                 told = [fitting.held_out(description, found.value, pooling) for pooling in strengths]
-                pooling, effect = strengths[told.index(max(told))], 0.0
-                if kind == EvidenceType.shared and fitting.label is not None:
-                    effect = fitting.effect(description, found.value, pooling)
+                pooling, shared = strengths[told.index(max(told))], kind == EvidenceType.shared
+                effect = fitting.effect(description, found.value, pooling) if shared else None
                 trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible, effect))
                 pooling_of[trials[-1]] = pooling
-    best = choose(trials, values=fitting.label is None)
+    best = choose(trials, values=label is None)
     description, found = described[best.evidence], measured[best.keep_probability, best.removal]
     weight = fitting.weights(description, found.value, pooling_of[best])
     beside = weight_beside(trials, best, inputs.instances.level)

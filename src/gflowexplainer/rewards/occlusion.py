@@ -26,20 +26,30 @@ class NodeLosses:
         self._inputs = inputs
         self._asked = torch.zeros(inputs.instances.num_nodes, dtype=torch.bool, device=inputs.instances.device)
         self._lost: Tensor | None = None
+        self._whole: Tensor | None = None
 
     def at(self, which: Tensor | None = None) -> Tensor:
         """Returns :func:`losses`, shape ``[n, 1]``, of the nodes ``which`` ``[n]`` at least; of all if not given."""
         new = ~self._asked if which is None else which & ~self._asked
         if self._lost is None or new.any():
             inputs = self._inputs
-            found = losses(inputs.predictor, inputs.instances, inputs.target, new)
+            if self._whole is None:
+                self._whole = inputs.predictor.whole(inputs.instances)
+            found = losses(inputs.predictor, inputs.instances, inputs.target, new, whole=self._whole)
             self._lost = found if self._lost is None else self._lost + found
             self._asked |= new
         return self._lost
 
 
 @torch.no_grad()
-def losses(predictor: Predictor, instances: Instances, target: Target, which: Tensor | None = None) -> Tensor:
+def losses(
+    predictor: Predictor,
+    instances: Instances,
+    target: Target,
+    which: Tensor | None = None,
+    *,
+    whole: Tensor | None = None,
+) -> Tensor:
     """Returns how much the strength of the target falls where each node is gone, shape ``[n, 1]``.
 
     In an instance of more than :data:`MOST` such nodes, some that stand beside each other in the list go together.
@@ -49,6 +59,7 @@ def losses(predictor: Predictor, instances: Instances, target: Target, which: Te
         instances: The instances.
         target: What is held.
         which: The nodes that are tried, shape ``[n]``; of the others nothing is lost. All if not given.
+        whole: What the model says with all nodes there, ``[I, C]``, where it was asked already.
     """
     counts = instances.node_counts
     tried = torch.arange(instances.num_nodes, device=instances.device)
@@ -67,7 +78,7 @@ def losses(predictor: Predictor, instances: Instances, target: Target, which: Te
             question, node = ranges(instances.ptr[asked], counts[asked])
             kept = missing[node] != question + part.start
             answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
-        whole = predictor.whole(instances)
+        whole = predictor.whole(instances) if whole is None else whole
     whole = target.strength(whole, torch.arange(len(instances), device=instances.device))
     lost = whole.new_zeros(instances.num_nodes)
     if answers:
