@@ -14,7 +14,7 @@ from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 from tqdm.auto import tqdm
 
-from gflowexplainer.choices import Inference, Measure, Weighting
+from gflowexplainer.choices import Inference, Measure, PolicyType, Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
@@ -196,7 +196,13 @@ class GFlowExplainer(ExplainerAlgorithm):
         model, x, edge_index, kwargs = usual_call(model, x, edge_index, kwargs, self._kept.adapted)
         predictor = self._predictor(model, config)
         request = self._request(
-            predictor, (x, edge_index), index=index, target=target, edge_label_index=links, arguments=kwargs
+            predictor,
+            (x, edge_index),
+            index=index,
+            target=target,
+            edge_label_index=links,
+            arguments=kwargs,
+            at_hand=self._samples_at_hand,
         )
         task = task_of_call(predictor, x, edge_index, request, self._kept)
         if len(task) > MOST_ALONE and index is None and self._fitted is None:
@@ -320,6 +326,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_type=edge_type,
             graph_index=graph_index,
             arguments=kwargs,
+            at_hand=self._samples_at_hand,
         )
         return self._explain(task, config, progress=progress)
 
@@ -412,6 +419,11 @@ class GFlowExplainer(ExplainerAlgorithm):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
         return explainer
+
+    @property
+    def _samples_at_hand(self) -> bool:
+        """Whether few explanations are sampled as well on the CPU: nothing is trained, and the network is small."""
+        return self._fitted is not None and self.settings.policy == PolicyType.additive
 
     def _task(
         self, model: nn.Module, data: Any, model_config: ModelConfig | Mapping[str, Any] | None, **asked: Any

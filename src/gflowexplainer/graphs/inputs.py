@@ -48,6 +48,12 @@ class InputGraph:
         free = {name: v.detach() if isinstance(v, Tensor) else v for name, v in self.arguments.items()}
         return replace(self, x=self.x.detach(), arguments=free)
 
+    def on_cpu(self) -> InputGraph:
+        """Copies the tensors to the CPU; the graph that is shown stays where it is."""
+        near = {name: v.cpu() if isinstance(v, Tensor) else v for name, v in self.arguments.items()}
+        nodes, edges = (None if place is None else place.cpu() for place in (self.nodes, self.edges))
+        return InputGraph(self.x.cpu(), self.edge_index.cpu(), near, nodes, edges, self.shown or self, self.typed)
+
     def given(self) -> dict[str, Any]:
         """Returns everything that the model is given of this graph, by the name of the argument."""
         if self.typed is not None:

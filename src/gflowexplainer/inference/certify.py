@@ -26,7 +26,7 @@ from gflowexplainer.storage.identity import model_fingerprint
 def same_model(sampler: FlowSampler, model_name: str) -> bool:
     """Whether the explained model is where it was, with the weights that it had, by its fingerprint."""
     model = sampler.predictor.model
-    if any(parameter.device != sampler.instances.device for parameter in model.parameters()):
+    if any(parameter.device != sampler.predictor.device for parameter in model.parameters()):
         return False
     with GLOBAL_STATE:
         return model_fingerprint(model) == model_name

@@ -181,15 +181,18 @@ class SampledExplanations:
         if graph.typed is not None:
             return self._build_typed(distribution, graph.typed, i)
         shown = graph.shown or graph
+        size, far = shown.x.size(0), shown.x.device
         arguments = {name: value for name, value in shown.arguments.items() if value is not None}
         explanation = SubgraphExplanation.of(
             distribution,
             x=shown.x,
             edge_index=shown.edge_index,
-            node_mask=_placed(self.masks.node[nodes, None], instances.node_id[nodes], graph.nodes, shown.x.size(0)),
-            edge_mask=_placed(self.masks.edge[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1)),
-            **self._contributed(nodes, graph, shown.x.size(0)),
-            **inputs.fields(i),
+            node_mask=_placed(self.masks.node[nodes, None], instances.node_id[nodes], graph.nodes, size).to(far),
+            edge_mask=_placed(
+                self.masks.edge[edges], instances.edge_id[edges], graph.edges, shown.edge_index.size(1)
+            ).to(far),
+            **{name: value.to(far) for name, value in self._contributed(nodes, graph, size).items()},
+            **{name: value.to(far) for name, value in inputs.fields(i).items()},
             **arguments,
         )
         explanation._model_args = [*arguments, *(["edge_label_index"] if distribution.link else [])]

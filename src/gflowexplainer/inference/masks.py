@@ -73,7 +73,9 @@ class Masks:
         if any(ids is not None for ids in outer):
             parts = place.split(counts.tolist())
             place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
-        return torch.repeat_interleave(every, counts), place, value, size
+        found = (torch.repeat_interleave(every, counts), place, value)
+        row, column, value = (tensor.to(shown[0].x.device) for tensor in found)
+        return row, column, value, size
 
 
 def _mean(value: Tensor, shares: Sequence[tuple[float, Tensor]]) -> Tensor:

@@ -91,6 +91,8 @@ class KeptForModel:
         self._whole: Observation | None = None
         self._typed: TensorMark | None = None
         self._flat: dict[str, Tensor] = {}
+        self._far: TensorMark | None = None
+        self._near: dict[str, Tensor] = {}
         self._localities: dict[tuple[Any, ...], Locality] = {}
         self._adapter: ModelAdapter | None = None
         self._found: dict[Any, Any] = {}
@@ -145,6 +147,16 @@ class KeptForModel:
             if self._typed is None or not self._typed.fits(tensors):
                 self._typed, self._flat = TensorMark(tensors), flat_tensors(typed)
             return flat_graph(typed, self._flat)
+
+    def at_hand(self, graph: InputGraph) -> InputGraph:
+        """Returns the copy on the CPU of a graph on a GPU, made anew only where the graph is another one."""
+        with GLOBAL_STATE:
+            tensors = _tensors(graph)
+            if self._far is None or not self._far.fits(tensors):
+                self._far, self._near = TensorMark(tensors), _tensors(graph.on_cpu())
+            near = dict(self._near)
+            x, edge_index = near.pop("x"), near.pop("edge_index")
+            return InputGraph(x, edge_index, graph.arguments | near, shown=graph)
 
     def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
         """Returns the index of a graph and what the model says of all of it, where they are known still."""

@@ -70,6 +70,8 @@ class Predictor:
         if memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.memory_budget = memory_budget
+        self.device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), None)
+        """Where the model is; ``None`` if it has no tensors. It is asked there about instances that are elsewhere."""
         self.num_evaluations = 0
         self.node_type: str | None = None
         self.edge_type: tuple[str, str, str] | None = None
@@ -277,8 +279,10 @@ class Predictor:
     def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
         if self.locality.writes:
             arguments = clones(arguments)
+        here = x.device
+        x, edge_index, arguments = self._at_model(x, edge_index, arguments)
         try:
-            return self.model(x, edge_index, **arguments)
+            return _at(here, self.model(x, edge_index, **arguments))
         except Exception as error:
             names = ", ".join(["x", "edge_index", *arguments])
             raise ModelError(
@@ -316,7 +320,18 @@ class Predictor:
         return self.checked(output, rows), embedding
 
     def _observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> tuple[Any, Tensor]:
-        return observe(self.model, x, edge_index, arguments, writes=bool(self.locality.writes))
+        given = self._at_model(x, edge_index, arguments)
+        output, embedding = observe(self.model, *given, writes=bool(self.locality.writes))
+        return _at(x.device, output), embedding.to(x.device)
+
+    def _at_model(
+        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, dict[str, Any]]:
+        """Brings what the model is given to where it is."""
+        device = self.device
+        if device is None or device == x.device:
+            return x, edge_index, arguments
+        return x.to(device), edge_index.to(device), {name: _at(device, value) for name, value in arguments.items()}
 
     def checked(self, output: Tensor, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""
@@ -376,6 +391,11 @@ class Predictor:
     def read(self, output: Tensor) -> Tensor:
         """Turns what the model returns ``[Q, C]`` into probabilities, or values for regression."""
         return read_output(output, self.mode, self.return_type)
+
+
+def _at(device: torch.device, value: Any) -> Any:
+    """Brings a tensor to a device; other values are the same everywhere."""
+    return value.to(device) if isinstance(value, Tensor) else value
 
 
 def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:

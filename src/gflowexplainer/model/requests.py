@@ -38,6 +38,7 @@ class Request:
         limit: Bound on the nodes of an instance, at node level and for links.
         bound: Nodes that an explanation may have.
         detour: See :func:`~gflowexplainer.graphs.links.join_ends`.
+        at_hand: Whether few predictions on a GPU, of nodes or graphs of one type, may be worked on on the CPU.
     """
 
     index: Any = None
@@ -51,6 +52,7 @@ class Request:
     limit: int | None = None
     bound: int = 8
     detour: int | None = DETOUR
+    at_hand: bool = False
 
 
 def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForModel | None = None) -> AnyTask:
@@ -76,7 +78,7 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
     if "batch" in given and len(without_batch(graphs[0])) > 1:
         raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
     bare = [without_batch(graph)[0] for graph in graphs]
-    return GraphTask(predictor, bare, request.index, request.target, data=data, kept=kept)
+    return GraphTask(predictor, bare, request.index, request.target, data=data, kept=kept, at_hand=request.at_hand)
 
 
 def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request, kept: KeptForModel) -> AnyTask:
@@ -100,7 +102,8 @@ def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request
         return _typed_one(predictor, typed, request, kept, None)
     graph = input_graph(x, edge_index, given, model)
     if level == "graph":
-        return GraphTask(predictor, without_batch(graph), request.index, request.target, kept=kept)
+        graphs, at_hand = without_batch(graph), request.at_hand
+        return GraphTask(predictor, graphs, request.index, request.target, kept=kept, at_hand=at_hand)
     return _task_on_one(predictor, graph, request, kept, None)
 
 
@@ -117,9 +120,8 @@ def _task_on_one(
     """Makes a task of nodes or links of one graph, flat or of one type."""
     known: dict[str, Any] = {"graph_index": request.graph_index, "limit": request.limit, "data": data, "kept": kept}
     if predictor.level == "node":
-        return NodeTask(
-            predictor, graph, request.index, request.target, node_type=request.node_type, **known
-        )  # fmt: skip
+        known |= {"node_type": request.node_type, "at_hand": request.at_hand}
+        return NodeTask(predictor, graph, request.index, request.target, **known)
     if request.edge_label_index is None:
         raise InstanceError("Which links to explain is not said. Pass 'edge_label_index', shape [2, num_links].")
     return LinkTask(

@@ -33,6 +33,12 @@ from gflowexplainer.ops.segments import segment_ids, segment_sum
 from gflowexplainer.ops.sparse_rows import SparseRows
 from gflowexplainer.storage.identity import identity_of
 
+FEW, SMALL = 8, 1_000_000
+"""Predictions on a GPU that are worked on at hand, on the CPU, and nodes and edges together that their graph may have.
+
+A rollout is some thousand kernels, and a GPU begins each of them later than a CPU is done with a few instances.
+"""
+
 
 class Task(ABC):
     """Predictions of one model that are to be explained.
@@ -95,6 +101,7 @@ class NodeTask(Task):
         data: The graph as the user passed it.
         kept: What is known from earlier calls, and where this task leaves what it finds out.
         node_type: In the flat form of a heterogeneous graph, the type of the nodes; ids are then those of the type.
+        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is asked where it is.
     """
 
     def __init__(
@@ -109,10 +116,14 @@ class NodeTask(Task):
         data: Any = None,
         kept: KeptForModel | None = None,
         node_type: str | None = None,
+        at_hand: bool = False,
     ) -> None:
-        self.graph, self._limit, self._detached = graph, limit, graph.detached()
         self._kept = kept = KeptForModel() if kept is None else kept
         predictor.settle(kept.locality(predictor, graph))
+        small = graph.x.size(0) + graph.edge_index.size(1) <= SMALL
+        if at_hand and small and graph_index is None and _is_few(index) and _is_far(graph):
+            graph = kept.at_hand(graph)
+        self.graph, self._limit, self._detached = graph, limit, graph.detached()
         x, edge_index = self._detached.x, self._detached.edge_index
         self.num_nodes = x.size(0)
         index_before, whole = kept.find(predictor, graph)
@@ -249,6 +260,7 @@ class GraphTask(Task):
         target: Classes or values to preserve instead of the predicted ones: one a graph, or one each.
         data: The graphs as the user passed them.
         kept: What is known from earlier calls.
+        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is asked where it is.
     """
 
     def __init__(
@@ -260,6 +272,7 @@ class GraphTask(Task):
         *,
         data: Any = None,
         kept: KeptForModel | None = None,
+        at_hand: bool = False,
     ) -> None:
         if len(graphs) == 0:
             raise InstanceError("There is no graph to explain. Pass at least one.")
@@ -269,6 +282,8 @@ class GraphTask(Task):
             check_graph(graph.x, graph.edge_index, f"graph {number}")
         kept = KeptForModel() if kept is None else kept
         predictor.settle(kept.locality(predictor, self._graphs[0]))
+        if at_hand and len(places) <= FEW and all(_is_far(graph) for graph in self._graphs):
+            self._graphs = [graph.on_cpu() for graph in self._graphs]
         super().__init__(predictor, data, torch.tensor(places, device=self._graphs[0].x.device))
         self._given = given_targets(predictor, target, self.index, len(graphs))
 
@@ -308,6 +323,18 @@ class GraphTask(Task):
             fields=fields,
             data=self.data,
         )
+
+
+def _is_few(index: Any) -> bool:
+    """Says whether an index, not checked yet, names at most :data:`FEW` nodes."""
+    if isinstance(index, Tensor):
+        return index.numel() <= FEW
+    return isinstance(index, int) or (isinstance(index, Sequence) and len(index) <= FEW)
+
+
+def _is_far(graph: InputGraph) -> bool:
+    """Says whether a graph lies on a GPU and is handed to the model as it is."""
+    return graph.x.is_cuda and graph.typed is None
 
 
 def _typed(graph: InputGraph) -> TypedGraph:

@@ -7,7 +7,7 @@ that are not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -38,6 +38,10 @@ class SparseRows:
         whole = self.values.new_full((self.size, *self.values.shape[1:]), self.fill)
         whole[self.place] = self.values
         return whole
+
+    def to(self, device: torch.device) -> SparseRows:
+        """Moves it to a device."""
+        return replace(self, values=self.values.to(device), place=self.place.to(device))
 
     def row(self, place: int) -> Tensor:
         """Returns one row."""
