@@ -88,3 +88,20 @@ def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
     unknown, nothing = replace(small, effect=None), replace(small, effect=0.0)
     assert choose([unknown, whole]) == unknown
     assert choose([nothing, whole]) == whole
+
+
+@pytest.mark.parametrize(("effect", "taken"), [(0.85, True), (0.72, False), (None, False)])
+def test_gradients_are_followed_only_where_they_show_far_more_than_contexts(effect, taken) -> None:
+    shown = [replace(trial("shared", 0.6), effect=0.6), replace(trial("shared", 0.4, keep=0.5), effect=0.65)]
+    by_gradients = replace(trial("shared", 0.9, keep=1.0, reproducible=1.0), effect=effect, by_gradients=True)
+    chosen = choose([*shown, trial("own", 0.7), by_gradients])
+    assert chosen.by_gradients == taken
+    # Where they are, single losses show little; where they are not, nothing has changed.
+    usual = weight_beside([*shown, trial("own", 0.7)], shown[0], "graph")
+    assert weight_beside([*shown, trial("own", 0.7), by_gradients], chosen, "graph") == (0.0 if taken else usual)
+
+
+def test_own_evidence_that_is_believed_is_not_given_up_for_gradients() -> None:
+    silent = replace(trial("shared", 0.02), effect=0.2)
+    by_gradients = replace(trial("shared", 0.9, keep=1.0, reproducible=1.0), effect=0.9, by_gradients=True)
+    assert choose([silent, trial("own", 0.5), by_gradients]).evidence == "own"

@@ -29,7 +29,8 @@ from gflowexplainer.rewards.consensus import (
 )
 from gflowexplainer.rewards.evidence import Evidence, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
-from gflowexplainer.rewards.learning import Candidates, learn_consensus, measure
+from gflowexplainer.rewards.learning import Candidates, learn_consensus
+from gflowexplainer.rewards.measuring import measure
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
 
 COUNTS = [40, 15, 25, 30]

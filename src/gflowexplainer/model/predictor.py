@@ -119,6 +119,15 @@ class Predictor:
             parts.append(self.predict(instances, index, kept))
         return torch.cat(parts)
 
+    def whole_with_gradient(self, instances: Instances) -> Tensor:
+        """Predicts on whole graphs as they are, ``[I, C]``, in one call that can be followed back to their features."""
+        every, edges = (
+            torch.arange(n, device=instances.device) for n in (instances.num_nodes, instances.edge_id.numel())
+        )
+        output = self._forward(instances, every, instances.edge_index, edges, instances.owner, len(instances))
+        # Certain classes would have no gradient in single precision.
+        return self.read(output.double())
+
     def cost(self, instances: Instances) -> Tensor:
         """Estimates the bytes that one query of each instance takes in a disjoint union, shape ``[I]``."""
         instances = instances.surroundings or instances

@@ -12,7 +12,8 @@ distribution of a class follows shared evidence, unless it says nothing, or less
 small contexts too, and masks count single losses beside it, by how nearly they explain all that can be reproduced.
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
-evidence, one is not taken that rates best what does far less to the model than what others rate best.
+evidence, one is not taken that rates best what does far less to the model than what others rate best. And what was
+fitted to gradients is taken only if it rates best what does far more to the model than all that contexts have shown.
 """
 
 from __future__ import annotations
@@ -52,6 +53,17 @@ def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> Evidence
         trials: Everything that was tried.
         values: Whether the model predicts values, to which nodes may add up, and not classes.
     """
+    told = [trial for trial in trials if not trial.by_gradients]
+    chosen = _choose(told, values)
+    most = max((t.effect for t in told if t.effect is not None), default=None)
+    if most is None or chosen.evidence != EvidenceType.shared:
+        return chosen
+    more = [t for t in trials if t.by_gradients and t.effect is not None and t.effect > most + WEAKER]
+    return max(more, key=lambda trial: trial.effect or 0.0, default=chosen)
+
+
+def _choose(trials: Sequence[EvidenceTrial], values: bool) -> EvidenceTrial:
+    """Picks among what was measured in contexts."""
     nearest = max(trial.keep_probability for trial in trials)
     own = [t for t in trials if t.evidence != EvidenceType.shared and t.keep_probability == nearest]
     shared = [t for t in trials if t.evidence == EvidenceType.shared]
@@ -77,7 +89,11 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     """Says what an instance's own evidence counts in masks, where the distribution counts 1.
 
     Explanations of a node are one connected place, which shared evidence that says nearly the same has found already.
+    Where gradients were needed, removing nodes shows little.
     """
+    if chosen.by_gradients:
+        return 0.0
+    trials = [trial for trial in trials if not trial.by_gradients]
     if chosen.evidence != EvidenceType.shared:
         return ALONE
     nearest = max(trial.keep_probability for trial in trials)

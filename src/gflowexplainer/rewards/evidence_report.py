@@ -50,9 +50,10 @@ class EvidenceReport:
 
     def __str__(self) -> str:
         chosen = self.chosen
+        said = "what the gradients of the model add up to in" if chosen.by_gradients else "what the model says of"
         lines = [
             f"Evidence: {_MEANING[chosen.evidence]}.",
-            f"It predicts {100 * max(0.0, chosen.explained):.0f} % of what the model says of random subgraphs; "
+            f"It predicts {100 * max(0.0, chosen.explained):.0f} % of {said} random subgraphs; "
             f"{100 * chosen.reproducible:.0f} % can be reproduced.",
             "",
             "evidence  kept  removal   by class  explained  reproducible  effect of the best",
@@ -60,8 +61,10 @@ class EvidenceReport:
         for trial in self.trials:
             mark = "  <- taken" if trial == chosen else ""
             effect = "-" if trial.effect is None else f"{trial.effect:.2f}"
+            kept = "-" if trial.by_gradients else f"{trial.keep_probability:.2f}"
+            removal = "gradient" if trial.by_gradients else trial.removal
             lines.append(
-                f"{trial.evidence.value:<8}  {trial.keep_probability:<4.2f}  {trial.removal:<8}  "
+                f"{trial.evidence.value:<8}  {kept:<4}  {removal:<8}  "
                 f"{'yes' if trial.by_class else 'no':<8}  {trial.explained:9.2f}  {trial.reproducible:12.2f}  "
                 f"{effect:>18}{mark}"
             )

@@ -9,26 +9,26 @@ within instances that it explains. Which one is taken is decided in :mod:`~gflow
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from gflowexplainer.choices import EvidenceType
+from gflowexplainer.choices import EvidenceType, Removal
 from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.ops.hashed_random import combine, uniform
+from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.belief import choose, weight_beside
 from gflowexplainer.rewards.best_rated import effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, fit_weights, ridge_of, shares_of, within
-from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
+from gflowexplainer.rewards.measuring import Measurements, measure, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
 
 KEPT = (0.5, 0.8)
@@ -54,12 +54,14 @@ class Candidates:
         removals: Meanings of "without the rest".
         pooling: A class of so many instances is described half by its own weights and half by those of all classes;
             less is tried too.
+        gradients: Whether what gradients say of the features of graphs is tried too.
     """
 
     evidence: EvidenceType = EvidenceType.auto
     keep_probabilities: Sequence[float] = KEPT
     removals: Sequence[str] = ("induced",)
     pooling: float = 30.0
+    gradients: bool = False
 
     def kinds(self, inputs: TaskInputs) -> tuple[EvidenceType, ...]:
         """Returns the kinds of evidence that instances allow; links have but one."""
@@ -77,19 +79,6 @@ class Candidates:
         return sorted({max(self.pooling * share, min(self.pooling, mostly)) for share in LOOSER}, reverse=True)
 
 
-@dataclass(frozen=True)
-class Measurements:
-    """How strongly ``B`` subgraphs spoke for their predictions, in contexts of one kind.
-
-    Attributes:
-        value: Mean over all contexts, shape ``[B]``.
-        reproducible: Share of the variance within instances that another draw of contexts would show again.
-    """
-
-    value: Tensor
-    reproducible: float
-
-
 class Description(NamedTuple):
     """What ``B`` subgraphs are made of, by one kind of evidence.
 
@@ -102,6 +91,14 @@ class Description(NamedTuple):
     basis: Tensor
     rows: Tensor
     ridge: Tensor
+
+
+class Tried(NamedTuple):
+    """A trial, and what was fitted in it: a basis ``[R, D]`` and weights ``[C + 1, P]``."""
+
+    trial: EvidenceTrial
+    basis: Tensor
+    weights: Tensor
 
 
 @dataclass(frozen=True)
@@ -132,29 +129,57 @@ class Fitting:
     def _classes(self) -> int:
         return 0 if self.label is None else self.inputs.target.prediction.size(1)
 
-    def weights(self, description: Description, measured: Tensor, pooling: float) -> Tensor:
-        """Fits what was measured ``[B]``; see :func:`~gflowexplainer.rewards.consensus.fit_weights`."""
-        rows, instance = description.rows, self.subgraphs.instance
-        return fit_weights(rows, measured, instance, self.label, self._classes, description.ridge, pooling)
+    def weights(self, description: Description, found: Measurements, pooling: float) -> Tensor:
+        """Fits what was measured; see :func:`~gflowexplainer.rewards.consensus.fit_weights`."""
+        rows, instance = description.rows[found.rows], self.subgraphs.instance[found.rows]
+        return fit_weights(rows, found.value, instance, self.label, self._classes, description.ridge, pooling)
 
-    def held_out(self, description: Description, measured: Tensor, pooling: float) -> float:
+    def held_out(self, description: Description, found: Measurements, pooling: float) -> float:
         """Scores such a fit where it was not fitted; see :func:`held_out`."""
-        rows, instance = description.rows, self.subgraphs.instance
-        return held_out(rows, measured, instance, self.label, self._classes, description.ridge, pooling, self.fold)
+        rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
+        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, pooling, fold)
 
-    def effect(self, description: Description, measured: Tensor, pooling: float) -> float | None:
-        """Asks the model what the subgraphs do that such a fit rates best, evidence per node; ``None`` of values.
+    def effect(self, description: Description, weights: Tensor) -> float | None:
+        """Asks the model what the subgraphs do that weights rate best, evidence per node; ``None`` of values.
 
         ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
         """
         if self.label is None:
             return None
-        own = self.weights(description, measured, pooling)[self.label[self.subgraphs.instance]]
+        own = weights[self.label[self.subgraphs.instance]]
         rating = (description.rows * own).sum(dim=1) / self.subgraphs.size
         try:
             return effect_of_best(self.inputs, self.subgraphs, rating)
         except ModelError:
             return None
+
+    def attempts(
+        self,
+        candidates: Candidates,
+        kind: EvidenceType,
+        description: Description,
+        found: Measurements,
+        **measured: Any,
+    ) -> Iterator[Tried]:
+        """Fits one kind of evidence to what was measured, with one set of weights and, where it may, by class."""
+        # What the model loses without a node means the same in every class.
+        shared = kind == EvidenceType.shared
+        for by_class in (False, True) if self.several and shared else (False,):
+            strengths = candidates.poolings(self.label) if by_class and self.label is not None else [math.inf]
+            told = [self.held_out(description, found, pooling) for pooling in strengths]
+            weights = self.weights(description, found, strengths[told.index(max(told))])
+            yield Tried(
+                EvidenceTrial(
+                    kind,
+                    by_class=by_class,
+                    explained=max(told),
+                    reproducible=found.reproducible,
+                    effect=self.effect(description, weights) if shared else None,
+                    **measured,
+                ),
+                description.basis,
+                weights,
+            )
 
 
 def learn_consensus(
@@ -185,24 +210,20 @@ def learn_consensus(
         basis = basis_of(_without_rare_classes(inputs, kind, raw))
         evidence = Evidence.of(inputs.instances, raw, basis)
         described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence))
-    fitting, label = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed)), inputs.target.label
-    trials, measured, pooling_of = [], {}, {}
+    fitting, tried = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed)), list[Tried]()
     for keep, removal in product(candidates.keep_probabilities, candidates.removals):
-        found = measured[keep, removal] = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
+        found = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
         for kind, description in described.items():
-            # What the model loses without a node means the same in every class.
-            for by_class in (False, True) if fitting.several and kind == EvidenceType.shared else (False,):
-                strengths = candidates.poolings(label) if by_class and label is not None else [math.inf]
-                told = [fitting.held_out(description, found.value, pooling) for pooling in strengths]
-                pooling, shared = strengths[told.index(max(told))], kind == EvidenceType.shared
-                effect = fitting.effect(description, found.value, pooling) if shared else None
-                trials.append(EvidenceTrial(kind, keep, removal, by_class, max(told), found.reproducible, effect))
-                pooling_of[trials[-1]] = pooling
-    best = choose(trials, values=label is None)
-    description, found = described[best.evidence], measured[best.keep_probability, best.removal]
-    weight = fitting.weights(description, found.value, pooling_of[best])
+            tried += fitting.attempts(candidates, kind, description, found, keep_probability=keep, removal=removal)
+    by_gradients = measure_gradients(inputs, subgraphs, seed) if candidates.gradients else None
+    if by_gradients is not None and EvidenceType.shared in described:
+        kind, whole = EvidenceType.shared, {"keep_probability": 1.0, "removal": Removal.induced.value}
+        tried += fitting.attempts(candidates, kind, described[kind], by_gradients, **whole, by_gradients=True)
+    trials = [one.trial for one in tried]
+    best = choose(trials, values=inputs.target.label is None)
+    _, basis, weight = tried[trials.index(best)]
     beside = weight_beside(trials, best, inputs.instances.level)
-    consensus = Consensus(description.basis, weight, best, tuple(trials), beside=beside)
+    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
     if not consensus.needs_own:
         return consensus
     return replace(consensus, strongest_loss=float(_strongest_losses(inputs, lost.at()).median()))
@@ -235,31 +256,6 @@ def _strongest_losses(inputs: TaskInputs, own: Tensor) -> Tensor:
     value = value.abs() if inputs.target.label is None else value.clamp(min=0)
     value[instances.roots] = 0
     return segment_max(value, instances.owner, len(instances), empty=0.0)
-
-
-def measure(
-    inputs: TaskInputs, subgraphs: Subgraphs, keep_probability: float, removal: str, num_contexts: int, seed: int
-) -> Measurements:
-    """Measures subgraphs in two independent halves of the contexts."""
-    halves = [
-        ContextReward(
-            inputs.predictor,
-            inputs.instances,
-            target=inputs.target,
-            removal=removal,
-            num_contexts=max(1, number),
-            keep_probability=keep_probability,
-            average="strength",
-            seed=int(combine(seed, half)),
-        ).log_score(subgraphs)
-        for half, number in enumerate((num_contexts - num_contexts // 2, num_contexts // 2))
-    ]
-    share = shares_of(subgraphs.instance)
-    one, other = (within(half, subgraphs.instance, share) for half in halves)
-    scale = ((share * one.square()).sum() * (share * other.square()).sum()).sqrt()
-    agreement = max(0.0, float((share * one * other).sum() / scale)) if scale > 0 else 0.0
-    # Of the mean of both halves, by the formula of Spearman and Brown.
-    return Measurements((halves[0] + halves[1]) / 2, 2 * agreement / (1 + agreement))
 
 
 def held_out(
