@@ -14,6 +14,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv, SAGEConv, gl
 
 import gflowexplainer
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer import explainer as explainer_module
 from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError, InstanceError, ModelError
 from gflowexplainer.explainer import FILE
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, path, random_graph
@@ -412,6 +413,31 @@ def test_unseen_instances_are_explained_without_asking_for_rewards(level):
         assert len(explanation.subgraphs[0].prediction_only) == len(explanation.subgraphs[0].prediction_without)
     handle.remove()
     assert 0 < len(asked) <= 2 * listed
+
+
+def test_instances_for_which_a_gpu_has_no_room_are_explained_in_halves(monkeypatch):
+    graph, model, algorithm = node_case()
+    algorithm.fit(model, graph, [0, 1, 2], progress=False)
+    together = algorithm.explain(model, graph, range(10))
+    sample, sizes = explainer_module.explain_instances, []
+
+    def with_little_room(sampler, **how):
+        sizes.append(len(sampler.instances))
+        if len(sampler.instances) > 3:
+            raise torch.cuda.OutOfMemoryError
+        return sample(sampler, **how)
+
+    monkeypatch.setattr(explainer_module, "explain_instances", with_little_room)
+    apart = algorithm.explain(model, graph, range(10))
+    assert sizes == [10, 5, 3, 2, 5, 3, 2]
+    assert torch.equal(together.node_mask.to_dense(), apart.node_mask.to_dense())
+    monkeypatch.setattr(explainer_module, "explain_instances", refuse)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        algorithm.explain(model, graph, range(2))
+
+
+def refuse(*_, **__):
+    raise torch.cuda.OutOfMemoryError
 
 
 def test_an_interrupted_fit_is_taken_up_again(tmp_path):

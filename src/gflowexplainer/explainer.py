@@ -350,26 +350,44 @@ class GFlowExplainer(ExplainerAlgorithm):
         ):
             batch = task.inputs(slice(begin, begin + at_once))
             largest = min(self.settings.max_nodes, batch.instances.largest)
-            for inputs in batch.split(self.num_samples * largest, budget):
-                with learning():
-                    if fitted is None:
-                        consensus = reference.consensus(inputs)
-                        sampler = FlowSampler(self.settings_alone, inputs, consensus=consensus)
-                        if self.inference == Inference.flow:
-                            Trainer(sampler).run(progress=False)
-                    else:
-                        sampler = self._fitted_sampler(inputs, fitted)
-                found = explain_instances(
-                    sampler,
-                    num_samples=self.num_samples,
-                    weighting=self.weighting,
-                    certificate_limit=self.certificate_limit,
-                    model_name=name,
-                    config=config,
-                    inference=self.inference,
-                )
-                batches.append(found)
+            # A trained network stops early and comes to the same states again. A GPU says when it was too much.
+            states = self.num_samples * (1 if task.index.is_cuda else largest)
+            for inputs in batch.split(states, budget):
+                batches += self._sample(inputs, reference, name, config)
         return ExplanationList(batches)
+
+    def _sample(
+        self, inputs: TaskInputs, reference: ReferenceNodes, name: str, config: ModelConfig
+    ) -> list[SampledExplanations]:
+        """Samples explanations of instances together, or one half after the other where a GPU has no room."""
+        try:
+            with learning():
+                sampler = self._sampler(inputs, reference)
+            found = explain_instances(
+                sampler,
+                num_samples=self.num_samples,
+                weighting=self.weighting,
+                certificate_limit=self.certificate_limit,
+                model_name=name,
+                config=config,
+                inference=self.inference,
+            )
+        except torch.cuda.OutOfMemoryError:
+            if len(inputs) == 1:
+                raise
+        else:
+            return [found]
+        torch.cuda.empty_cache()
+        return [part for half in inputs.halves() for part in self._sample(half, reference, name, config)]
+
+    def _sampler(self, inputs: TaskInputs, reference: ReferenceNodes) -> FlowSampler:
+        """Returns a trained sampler of instances: the fitted one, or one of their own."""
+        if self._fitted is not None:
+            return self._fitted_sampler(inputs, self._fitted)
+        sampler = FlowSampler(self.settings_alone, inputs, consensus=reference.consensus(inputs))
+        if self.inference == Inference.flow:
+            Trainer(sampler).run(progress=False)
+        return sampler
 
     def evidence_report(self) -> EvidenceReport:
         """Returns which evidence the fit chose, and how well each predicts the model where it was not fitted.
@@ -489,6 +507,8 @@ class GFlowExplainer(ExplainerAlgorithm):
     def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
         try:
             return fitted.sampler_of(self.settings, inputs)
+        except torch.cuda.OutOfMemoryError:
+            raise
         except (ConfigError, RuntimeError) as error:
             raise InstanceError(
                 f"The fitted flow network does not fit these graphs; their features must be those of the training: "

@@ -167,3 +167,17 @@ def test_a_small_memory_budget_changes_nothing(ladder):
         torch.testing.assert_close(one.node_mask, other.node_mask, atol=1e-5, rtol=0)
         assert [s.nodes for s in one.subgraphs] == [s.nodes for s in other.subgraphs]
         assert (one.explained_node, one.explained_class) == (other.explained_node, other.explained_class)
+
+
+def test_a_field_beyond_the_limit_is_halved_until_it_fits(ladder, monkeypatch):
+    monkeypatch.setattr(observer_module, "WIDER", 3)
+    model = NodeModel()
+    nodes = list(range(0, LONG, 10))
+    instances, observer = cut(ladder, nodes, Predictor(model), limit=10)
+    calls = []
+    handle = model.register_forward_pre_hook(lambda *_: calls.append(1))
+    seen = observer.at(instances)
+    handle.remove()
+    assert 1 < len(calls) < len(nodes)
+    whole, _ = observe(model, ladder.x, ladder.edge_index)
+    assert torch.allclose(seen.output, whole[instances.node_id], atol=1e-6)

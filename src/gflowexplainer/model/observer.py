@@ -88,8 +88,8 @@ class Observer:
             nodes = instances.node_id
             field = self._field(torch.unique(nodes[instances.roots]), nodes)
             if field is None and len(instances) > 1:
-                each = torch.arange(len(instances), device=nodes.device)
-                parts = [self.at(instances.select(one)) for one in each.split(1)]
+                every = torch.arange(len(instances), device=nodes.device)
+                parts = [self.at(instances.select(half)) for half in every.chunk(2)]
                 return Observation(torch.cat([p.output for p in parts]), torch.cat([p.embedding for p in parts]))
             if field is None:
                 field = self._field(nodes[instances.roots].sort().values, nodes, bounded=True)

@@ -373,7 +373,7 @@ class Predictor:
             sound |= output.isneginf()
         if not sound.all():
             raise ModelError(f"{name} returned NaN or infinity. An explanation of that would mean nothing.")
-        self._refuse_other_return_type(output)
+        self._refuse_other_return_type(output.detach())
         return output
 
     def _refuse_other_return_type(self, output: Tensor) -> None:

@@ -89,6 +89,10 @@ class TaskInputs:
             fields=lambda position: self.fields(places[position]),
         )
 
+    def halves(self: Inputs) -> list[Inputs]:
+        """Takes the instances apart into two batches."""
+        return [self.select(half) for half in torch.arange(len(self), device=self.instances.device).chunk(2)]
+
     def split(self: Inputs, states: int, budget: int) -> Iterator[Inputs]:
         """Takes the instances apart into batches on which so many ``states`` each fit into a budget in bytes.
 
