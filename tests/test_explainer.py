@@ -14,9 +14,9 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv, SAGEConv, gl
 
 import gflowexplainer
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
-from gflowexplainer import explainer as explainer_module
 from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError, InstanceError, ModelError
 from gflowexplainer.explainer import FILE
+from gflowexplainer.inference import explaining
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, path, random_graph
 from gflowexplainer.training.checkpoint import CHECKPOINT
 
@@ -419,7 +419,7 @@ def test_instances_for_which_a_gpu_has_no_room_are_explained_in_halves(monkeypat
     graph, model, algorithm = node_case()
     algorithm.fit(model, graph, [0, 1, 2], progress=False)
     together = algorithm.explain(model, graph, range(10))
-    sample, sizes = explainer_module.explain_instances, []
+    sample, sizes = explaining.explain_instances, []
 
     def with_little_room(sampler, **how):
         sizes.append(len(sampler.instances))
@@ -427,11 +427,11 @@ def test_instances_for_which_a_gpu_has_no_room_are_explained_in_halves(monkeypat
             raise torch.cuda.OutOfMemoryError
         return sample(sampler, **how)
 
-    monkeypatch.setattr(explainer_module, "explain_instances", with_little_room)
+    monkeypatch.setattr(explaining, "explain_instances", with_little_room)
     apart = algorithm.explain(model, graph, range(10))
     assert sizes == [10, 5, 3, 2, 5, 3, 2]
     assert torch.equal(together.node_mask.to_dense(), apart.node_mask.to_dense())
-    monkeypatch.setattr(explainer_module, "explain_instances", refuse)
+    monkeypatch.setattr(explaining, "explain_instances", refuse)
     with pytest.raises(torch.cuda.OutOfMemoryError):
         algorithm.explain(model, graph, range(2))
 

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
-from tqdm.auto import tqdm
 
 from gflowexplainer.choices import Inference, Measure, PolicyType, Weighting
 from gflowexplainer.errors import CheckpointError, ConfigError, InstanceError, ModelError
@@ -23,7 +22,7 @@ from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.links import DETOUR
 from gflowexplainer.graphs.typed import EdgeType
-from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
+from gflowexplainer.inference.explaining import Explaining
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.hops import check_hops
@@ -31,10 +30,8 @@ from gflowexplainer.model.input_forms import usual_call, usual_form
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
-from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.model.typed import TypedPredictor
 from gflowexplainer.rewards.evidence_report import EvidenceReport
-from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
@@ -64,7 +61,6 @@ ALONE: dict[str, Any] = {
 
 Every value that matters is named, as those that are best for many instances are not for one.
 """
-_ROLLOUTS_AT_ONCE = 4096
 MOST_ALONE = 100
 """Predictions that one call of PyG's ``Explainer`` explains without ``index`` and without a fit."""
 
@@ -333,61 +329,21 @@ class GFlowExplainer(ExplainerAlgorithm):
     def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
         self.settings.check_task(task.predictor.level)
         self._refuse_search(task)
-        name, fitted = self._kept.fingerprint_of(task.predictor), self._fitted
-        if fitted is not None:
-            fitted.refuse_others(name, config)
-        budget, at_once = self._budget(task.index.device), 1
-        if fitted is not None:
-            # A CPU gains nothing by larger batches; a GPU is idle in small ones.
-            at_once = len(task) if task.index.is_cuda else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
-        batches: list[SampledExplanations] = []
-        reference = ReferenceNodes(task, self.settings)
-        for begin in tqdm(
-            range(0, len(task), at_once),
-            disable=not progress or fitted is not None,
-            desc="explain",
-            leave=False,
-        ):
-            batch = task.inputs(slice(begin, begin + at_once))
-            largest = min(self.settings.max_nodes, batch.instances.largest)
-            # A trained network stops early and comes to the same states again. A GPU says when it was too much.
-            states = self.num_samples * (1 if task.index.is_cuda else largest)
-            for inputs in batch.split(states, budget):
-                batches += self._sample(inputs, reference, name, config)
-        return ExplanationList(batches)
-
-    def _sample(
-        self, inputs: TaskInputs, reference: ReferenceNodes, name: str, config: ModelConfig
-    ) -> list[SampledExplanations]:
-        """Samples explanations of instances together, or one half after the other where a GPU has no room."""
-        try:
-            with learning():
-                sampler = self._sampler(inputs, reference)
-            found = explain_instances(
-                sampler,
-                num_samples=self.num_samples,
-                weighting=self.weighting,
-                certificate_limit=self.certificate_limit,
-                model_name=name,
-                config=config,
-                inference=self.inference,
-            )
-        except torch.cuda.OutOfMemoryError:
-            if len(inputs) == 1:
-                raise
-        else:
-            return [found]
-        torch.cuda.empty_cache()
-        return [part for half in inputs.halves() for part in self._sample(half, reference, name, config)]
-
-    def _sampler(self, inputs: TaskInputs, reference: ReferenceNodes) -> FlowSampler:
-        """Returns a trained sampler of instances: the fitted one, or one of their own."""
+        name = self._kept.fingerprint_of(task.predictor)
         if self._fitted is not None:
-            return self._fitted_sampler(inputs, self._fitted)
-        sampler = FlowSampler(self.settings_alone, inputs, consensus=reference.consensus(inputs))
-        if self.inference == Inference.flow:
-            Trainer(sampler).run(progress=False)
-        return sampler
+            self._fitted.refuse_others(name, config)
+        return Explaining(
+            settings=self.settings,
+            settings_alone=self.settings_alone,
+            fitted=self._fitted,
+            num_samples=self.num_samples,
+            weighting=self.weighting,
+            inference=self.inference,
+            certificate_limit=self.certificate_limit,
+            budget=self._budget(task.index.device),
+            model_name=name,
+            config=config,
+        ).explain(task, progress=progress)
 
     def evidence_report(self) -> EvidenceReport:
         """Returns which evidence the fit chose, and how well each predicts the model where it was not fitted.
@@ -503,17 +459,6 @@ class GFlowExplainer(ExplainerAlgorithm):
         if self.memory_budget is not None:
             return self.memory_budget
         return torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else 1 << 30
-
-    def _fitted_sampler(self, inputs: TaskInputs, fitted: FittedState) -> FlowSampler:
-        try:
-            return fitted.sampler_of(self.settings, inputs)
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except (ConfigError, RuntimeError) as error:
-            raise InstanceError(
-                f"The fitted flow network does not fit these graphs; their features must be those of the training: "
-                f"{error}"
-            ) from error
 
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._changes.items())
