@@ -260,3 +260,33 @@ def test_an_explainer_that_was_fitted_again_is_noticed(workspace, invoke):
     result = invoke(*words)
     assert result.exit_code == 2
     assert "'explainer' differs" in result.stderr
+
+
+def test_a_search_finds_what_the_librarys_search_finds(workspace, invoke):
+    fitted = invoke("fit", *NODE, "--index", "0-5", "--out", "searched", *QUICK, "--inference", "search", "--json")
+    assert fitted.exit_code == 0, fitted.output
+    assert json.loads(fitted.stdout)["iterations"] == 0
+    words = ("explain", *NODE, "--index", "9", "--json", "--quiet", "--no-report")
+    found = invoke(*words, "--explainer", "searched", "--out", "by_search")
+    assert found.exit_code == 0, found.output
+    (entry,) = json.loads(found.stdout)["instances"]
+    (graph,) = load_graphs("graph.safetensors")
+    algorithm = GFlowExplainer(max_nodes=3, epochs=4, num_contexts=4, inference="search")
+    algorithm.fit(NodeModel(seed=1), graph, range(6), progress=False)
+    (wanted,) = algorithm.explain(NodeModel(seed=1), graph, [9], progress=False)
+    assert [tuple(s["nodes"]) for s in entry["subgraphs"]] == [s.nodes for s in wanted.top(10)]
+    refused = invoke(*words, "--explainer", "searched", "--inference", "flow", "--out", "by_flow")
+    assert refused.exit_code == 2
+    assert "has no flow network" in refused.stderr
+    # A fitted flow network can be left aside.
+    assert invoke("fit", *NODE, "--index", "0-5", "--out", "flowing", *QUICK).exit_code == 0
+    aside = invoke(*words, "--explainer", "flowing", "--inference", "search", "--out", "aside")
+    assert aside.exit_code == 0, aside.output
+    (other,) = json.loads(aside.stdout)["instances"]
+    assert [s["nodes"] for s in other["subgraphs"]] == [s["nodes"] for s in entry["subgraphs"]]
+
+
+def test_an_unknown_inference_is_refused(workspace, invoke):
+    result = invoke("explain", *NODE, "--index", "9", "--inference", "serach")
+    assert result.exit_code == 2
+    assert "Did you mean 'search'" in result.stderr

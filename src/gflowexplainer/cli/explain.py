@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,6 +64,7 @@ def explain(
             help="'policy': as often as sampled. 'reward': weighed by reward. (default: policy)", rich_help_panel="How"
         ),
     ] = None,
+    inference: options.Inference = None,
     certificate: Annotated[
         bool | None,
         typer.Option(
@@ -114,9 +115,9 @@ def explain(
         from gflowexplainer.storage.files import dumps
 
         tell = teller(quiet)
-        algorithm = _algorithm(
-            explainer, together, preset, setting or [], max_nodes, seed, num_hops, num_samples, weighting
-        )
+        sampling = {"num_samples": num_samples, "weighting": weighting, "inference": inference}
+        sampling = {name: value for name, value in sampling.items() if value is not None}
+        algorithm = _algorithm(explainer, together, preset, setting or [], max_nodes, seed, num_hops, sampling)
         fitted = None if algorithm._fitted is None else algorithm._fitted.config
         asked = read_inputs(**subject_words(context), progress=shows_bars(quiet), fitted=fitted)
         settings = algorithm.settings if together or explainer else algorithm.settings_alone
@@ -160,29 +161,31 @@ def _algorithm(
     max_nodes: int | None,
     seed: int | None,
     num_hops: int | None,
-    num_samples: int | None,
-    weighting: str | None,
+    sampling: dict[str, Any],
 ) -> GFlowExplainer:
     """Makes an explainer, or loads a fitted one, of which only the sampling can still be chosen."""
-    from gflowexplainer.choices import Weighting
+    from gflowexplainer.choices import Inference, Weighting
     from gflowexplainer.cli.command_inputs import explainer_of
     from gflowexplainer.errors import ConfigError
     from gflowexplainer.explainer import GFlowExplainer
 
-    if weighting is not None:
-        Weighting.of("weighting", weighting)
+    for name, kind in (("weighting", Weighting), ("inference", Inference)):
+        if name in sampling:
+            kind.of(name, sampling[name])
     if folder is None:
-        chosen = {"num_samples": num_samples, "weighting": weighting}
-        more = {name: value for name, value in chosen.items() if value is not None}
-        return explainer_of(preset=preset, setting=setting, max_nodes=max_nodes, seed=seed, num_hops=num_hops, **more)
+        return explainer_of(
+            preset=preset, setting=setting, max_nodes=max_nodes, seed=seed, num_hops=num_hops, **sampling
+        )
     said = {"--preset": preset, "--set": setting or None, "--max-nodes": max_nodes, "--seed": seed}
     said |= {"--num-hops": num_hops, "--fit": together or None}
     for name, value in said.items():
         if value is not None:
             raise ConfigError(f"'{name}' cannot change an explainer that is fitted. Leave it out, or --explainer.")
     algorithm = GFlowExplainer.load(folder)
-    algorithm.num_samples = algorithm.num_samples if num_samples is None else num_samples
-    algorithm.weighting = algorithm.weighting if weighting is None else weighting
+    if sampling.get("inference") == Inference.flow and algorithm.inference == Inference.search:
+        raise ConfigError(f"'{folder}' was fitted with --inference search, so it has no flow network. Fit it again.")
+    for name, value in sampling.items():
+        setattr(algorithm, name, value)
     return algorithm
 
 

@@ -33,6 +33,7 @@ def fit(
     preset: options.Preset = None,
     max_nodes: options.MaxNodes = None,
     setting: options.Setting = None,
+    inference: options.Inference = None,
     seed: options.Seed = None,
     device: options.Device = "cpu",
     devices: Annotated[
@@ -79,8 +80,9 @@ def fit(
 
         quiet = quiet or not is_first()
         tell = teller(quiet)
+        more = {} if inference is None else {"inference": inference}
         algorithm = explainer_of(
-            preset=preset, setting=setting or [], max_nodes=max_nodes, seed=seed, num_hops=num_hops
+            preset=preset, setting=setting or [], max_nodes=max_nodes, seed=seed, num_hops=num_hops, **more
         )
         words = subject_words(context)
         if fabric is not None:

@@ -106,8 +106,16 @@ Setting = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any setting, as beta=50; may be repeated.", rich_help_panel=_HOW),
 ]
+Inference = Annotated[
+    str | None,
+    typer.Option(
+        help="'flow': a flow network is trained and samples. 'search': a beam search under the same reward, nothing is "
+        "trained. (default: flow)",
+        rich_help_panel=_HOW,
+    ),
+]
 MaxNodes = Annotated[
-    int | None, typer.Option(min=1, help="Most nodes of an explanation. (default: 8)", rich_help_panel=_HOW)
+    int | None, typer.Option(min=1, help="Most nodes of an explanation. (default: 20)", rich_help_panel=_HOW)
 ]
 Seed = Annotated[int | None, typer.Option(help="Fixes everything random. (default: 0)", rich_help_panel=_HOW)]
 Device = Annotated[str, typer.Option(help="Where to compute: 'cpu' or 'cuda'.", rich_help_panel=_HOW)]

@@ -23,6 +23,7 @@ _EXPLAINING = (
     "explainer",
     "num_samples",
     "weighting",
+    "inference",
     "certificate",
     "sentences",
 )
