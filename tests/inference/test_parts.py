@@ -11,6 +11,7 @@ from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.parts import find_parts
+from gflowexplainer.inference.random_parts import Neighbors, draw_random_parts
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.factory import prepare_reward
@@ -131,6 +132,39 @@ def test_a_class_that_nothing_holds_is_recognised() -> None:
         assert not one.holds
         assert one.parts.preserved_by_random > 0.9
         assert "Nothing found holds" in one.parts.verdict()
+
+
+class AllNodes(nn.Module):
+    """Class 1 slowly gains with every node of a graph: only all of them hold what they say together."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        batch = torch.zeros(x.size(0), dtype=torch.long) if batch is None else batch
+        odds = 0.25 * (torch.bincount(batch).float() - 12.5)
+        return torch.stack([torch.zeros_like(odds), odds], dim=1)
+
+
+def test_all_of_a_graph_is_no_explanation_of_it() -> None:
+    graphs = [marked_path(*pair) for pair in PAIRS]
+    explainer = GFlowExplainer(seed=0, max_nodes=4, max_updates=5, num_hops=1)
+    explainer.fit(AllNodes(), graphs, model_config=CONFIG, progress=False)
+    for one in explainer.explain(AllNodes(), graphs, model_config=CONFIG, progress=False):
+        assert len(one.parts.nodes) > 8
+        assert one.parts.preserved > 0.9
+        assert one.parts.preserved_by_random is not None
+        assert not one.holds
+
+
+@pytest.mark.parametrize(("size", "shown", "apart", "surpassed"), [(16, 5, True, 0.95), (8, 5, False, 0.5)])
+def test_random_parts_lie_elsewhere_where_there_is_room(size, shown, apart, surpassed) -> None:
+    neighbors = Neighbors(Instances.of_graphs([marked_path(0, 4, size=size)]))
+    nodes = frozenset(range(shown))
+    drawn = draw_random_parts(neighbors, 0, [nodes], nodes, seed=0)
+    assert drawn.surpassed == surpassed
+    assert len(set(drawn.sets)) > 2
+    for found in drawn.sets:
+        assert len(found) == shown
+        assert max(found) - min(found) == shown - 1  # connected, on a path
+        assert not apart or not found & nodes
 
 
 def test_parts_travel_with_a_stored_explanation(explained, tmp_path) -> None:

@@ -1,9 +1,12 @@
 import importlib
+import importlib.machinery
+import sys
+import types
 
 import pytest
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.storage.provenance import code_digest, environment, source_path
+from gflowexplainer.storage.provenance import code_digest, command_line, environment, source_path
 
 
 @pytest.fixture
@@ -58,3 +61,19 @@ def test_a_package_that_is_not_there_is_named():
         with pytest.raises(ConfigError, match=name):
             code_digest(name)
         assert source_path(name) is None
+
+
+@pytest.mark.parametrize(
+    ("started", "module", "wanted"),
+    [
+        ("bin/gflowexplainer", None, "gflowexplainer explain --index 3"),
+        ("src/gflowexplainer/__main__.py", "gflowexplainer.__main__", "gflowexplainer explain --index 3"),
+        ("bench/tool/__main__.py", "bench.tool.__main__", "python -m bench.tool explain --index 3"),
+    ],
+)
+def test_a_command_is_named_as_one_would_type_it(monkeypatch, started, module, wanted):
+    main = types.ModuleType("__main__")
+    main.__spec__ = None if module is None else importlib.machinery.ModuleSpec(module, None)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setattr(sys, "argv", [started, "explain", "--index", "3"])
+    assert command_line() == wanted

@@ -8,8 +8,8 @@ loses most: the smallest set that holds, completed by those that are worth nearl
 connected parts, and those that are not needed are dropped. The one part of a link is its best subgraph, which joins
 both ends: nothing else is tried.
 
-Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph;
-those of a link grow from both ends.
+Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph,
+or anywhere in one that has no room for them elsewhere; those of a link grow from both ends.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from gflowexplainer.choices import Removal
 from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, draw_random_parts, roots_of
 from gflowexplainer.model.target import Target
-from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import ranges
-from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.occlusion import losses
 
@@ -35,13 +34,8 @@ HELD = 0.9
 """Share of the prediction that has to be preserved."""
 MARGIN = 0.1
 """How much better than random parts is better: in probability, or as a share of the way to a value."""
-_LARGEST = 40
 _FEW = 100
 _NEARLY, _LITTLE = 0.02, 0.02
-_RANDOM = 40
-_SURPASSED = 0.95
-
-NodeSet = frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
         seed: Names the random subgraphs.
     """
     instances = reward.instances
-    neighbors = _Neighbors(instances)
+    neighbors = Neighbors(instances)
     firsts = [frozenset(m for m in row if m >= 0) for row in first.members.tolist()]
     chosen = _smallest(reward, firsts, neighbors, node_probability)
     split = [neighbors.components(i, nodes) for i, nodes in enumerate(chosen)]
@@ -118,41 +112,12 @@ def _left(target: Target, i: int, part: Part) -> float:
     return float(_preserved(target, gone, torch.tensor([i], device=gone.device)).preserved)
 
 
-class _Neighbors:
-    """Neighbours of single nodes, looked up as they are needed."""
-
-    def __init__(self, instances: Instances) -> None:
-        self.instances = instances
-        self._ptr = instances.neighbor_ptr.tolist()
-        self._neighbor = instances.neighbor.tolist()
-
-    def of(self, node: int) -> list[int]:
-        """Returns the neighbours of a node."""
-        return self._neighbor[self._ptr[node] : self._ptr[node + 1]]
-
-    def components(self, instance: int, nodes: NodeSet) -> list[NodeSet]:
-        """Takes nodes apart into connected sets; those of a node's explanation stay together."""
-        if int(self.instances.center[instance]) >= 0:
-            return [nodes]
-        left, found = set(nodes), []
-        while left:
-            reached, border = set(), [min(left)]
-            while border:
-                node = border.pop()
-                if node in left:
-                    left.remove(node)
-                    reached.add(node)
-                    border += self.of(node)
-            found.append(frozenset(reached))
-        return found
-
-
 @dataclass(frozen=True)
 class _Growing:
     """Nodes of an instance in the order in which they join; those of a node's explanation are connected to it.
 
     Attributes:
-        order: The nodes, at most :data:`_LARGEST`.
+        order: The nodes, at most :data:`LARGEST`.
         worth: What each of them is worth, and what the next one would be.
     """
 
@@ -160,7 +125,7 @@ class _Growing:
     worth: list[float]
 
     @classmethod
-    def of(cls, instances: Instances, neighbors: _Neighbors, i: int, worth: Tensor) -> _Growing:
+    def of(cls, instances: Instances, neighbors: Neighbors, i: int, worth: Tensor) -> _Growing:
         """Puts the nodes that are worth most first."""
         begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
         value = worth[begin:end].tolist()
@@ -169,10 +134,10 @@ class _Growing:
             able = sorted(
                 (node for node in range(begin, end) if value[node - begin] > 0), key=lambda n: -value[n - begin]
             )
-            order = able[:_LARGEST]
-            return cls(order, [*(value[node - begin] for node in able[: _LARGEST + 1]), 0.0])
+            order = able[:LARGEST]
+            return cls(order, [*(value[node - begin] for node in able[: LARGEST + 1]), 0.0])
         border, order = set(neighbors.of(center)), [center]
-        while border and len(order) < _LARGEST:
+        while border and len(order) < LARGEST:
             node = max(border, key=lambda n: (value[n - begin], -n))
             order.append(node)
             border = (border | set(neighbors.of(node))) - set(order)
@@ -191,7 +156,7 @@ class _Growing:
         return (self.worth[size - 1] + least) / (self.worth[size] + least) if self.worth else 0.0
 
 
-def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: _Neighbors, probability: Tensor) -> list[NodeSet]:
+def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors, probability: Tensor) -> list[NodeSet]:
     """Picks what is needed and holds, else the first subgraph if it holds, else few nodes that do or do most."""
     instances = reward.instances
     if instances.other_end is not None:
@@ -246,7 +211,7 @@ def _lost(reward: Reward, some: Tensor) -> Tensor:
 
 
 def _necessary(
-    reward: Reward, neighbors: _Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], lost: Tensor
+    reward: Reward, neighbors: Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], lost: Tensor
 ) -> dict[int, NodeSet]:
     """Finds instances whose class is held by the nodes that are needed one by one, completed, and names these nodes.
 
@@ -261,10 +226,10 @@ def _necessary(
     tried = []
     for i, (first, holds) in enumerate(zip(firsts, held, strict=True)):
         begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
-        nodes = frozenset(_roots(instances, i)) | {
+        nodes = frozenset(roots_of(instances, i)) | {
             begin + place for place in needed[begin:end].nonzero().flatten().tolist()
         }
-        if not 2 <= len(nodes) <= _LARGEST or (holds and not len(first) / 2 <= len(nodes) <= 2 * len(first)):
+        if not 2 <= len(nodes) <= LARGEST or (holds and not len(first) / 2 <= len(nodes) <= 2 * len(first)):
             continue
         growing = _Growing.of(instances, neighbors, i, lost)
         # Those around a node have to be connected to it.
@@ -324,47 +289,19 @@ def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
 
 
 def _random_bound(
-    reward: Reward, neighbors: _Neighbors, split: Sequence[Sequence[NodeSet]], shown: Sequence[NodeSet], seed: int
+    reward: Reward, neighbors: Neighbors, split: Sequence[Sequence[NodeSet]], shown: Sequence[NodeSet], seed: int
 ) -> list[float | None]:
-    """Returns what 19 of 20 random subgraphs of the sizes of the parts, without any of their nodes, do not surpass."""
-    instances = reward.instances
-    questions: list[tuple[int, NodeSet]] = []
-    for i, parts in enumerate(split):
-        roots = _roots(instances, i)
-        nodes = range(int(instances.ptr[i]), int(instances.ptr[i + 1]))
-        room = [node for node in nodes if node not in shown[i] or node in roots]
-        if len(room) <= len(roots):
-            continue
-        inside = set(room)
-        key = int(combine(seed, Stream.random_parts, int(instances.own_key[i])))
-        draws = uniform(key, torch.arange(_RANDOM)[:, None], torch.arange(2 * _LARGEST + 2)).tolist()
-        for line in draws:
-            drawn: set[int] = set()
-            numbers = iter(line * 4)
-            for part in parts:
-                grown = set(roots) or {room[int(next(numbers) * len(room))]}
-                border = sorted({n for start in grown for n in neighbors.of(start)} & inside - grown)
-                while border and len(grown) < len(part):
-                    node = border.pop(int(next(numbers, 0.5) * len(border)))
-                    grown.add(node)
-                    border = sorted((set(border) | set(neighbors.of(node)) & inside) - grown)
-                drawn |= grown
-            questions.append((i, frozenset(drawn)))
+    """Returns what random parts of the sizes of those shown preserve; ``None`` where there are none."""
+    drawn = [draw_random_parts(neighbors, i, parts, shown[i], seed) for i, parts in enumerate(split)]
+    questions = [(i, nodes) for i, found in enumerate(drawn) for nodes in found.sets]
     bound: list[float | None] = [None] * len(split)
     if questions:
         value = _measure(reward, questions).preserved
-        owner = torch.tensor([i for i, _ in questions])
-        for i in set(owner.tolist()):
-            bound[i] = float(value[owner.to(value.device) == i].quantile(_SURPASSED))
+        owner = torch.tensor([i for i, _ in questions], device=value.device)
+        for i, found in enumerate(drawn):
+            if found.sets:
+                bound[i] = float(value[owner == i].quantile(found.surpassed))
     return bound
-
-
-def _roots(instances: Instances, i: int) -> list[int]:
-    """Lists what every explanation of an instance holds: the explained node, both ends of a link, or nothing."""
-    center = int(instances.center[i])
-    if center < 0:
-        return []
-    return [center] if instances.other_end is None else [center, int(instances.other_end[i])]
 
 
 def _certainty(target: Target) -> list[float]:

@@ -89,5 +89,9 @@ def _sources(name: str) -> dict[str, Path]:
 
 def command_line() -> str:
     """Writes the command that runs, with the program's name instead of its path."""
-    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    return shlex.join(["gflowexplainer" if program == "__main__.py" else program, *sys.argv[1:]])
+    program = [Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"]
+    if program == ["__main__.py"]:
+        spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+        package = "gflowexplainer" if spec is None else spec.name.removesuffix(".__main__")
+        program = ["gflowexplainer"] if package == "gflowexplainer" else ["python", "-m", package]
+    return shlex.join([*program, *sys.argv[1:]])
