@@ -31,6 +31,7 @@ from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
 from gflowexplainer.model.typed import TypedPredictor
+from gflowexplainer.ops.devices import device_of
 from gflowexplainer.rewards.evidence_report import EvidenceReport
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
@@ -332,7 +333,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         name = self._kept.fingerprint_of(task.predictor)
         if self._fitted is not None:
             self._fitted.refuse_others(name, config)
-        return Explaining(
+        explaining = Explaining(
             settings=self.settings,
             settings_alone=self.settings_alone,
             fitted=self._fitted,
@@ -343,7 +344,8 @@ class GFlowExplainer(ExplainerAlgorithm):
             budget=self._budget(task.index.device),
             model_name=name,
             config=config,
-        ).explain(task, progress=progress)
+        )
+        return ExplanationList(explaining.explain(task, progress=progress))
 
     def evidence_report(self) -> EvidenceReport:
         """Returns which evidence the fit chose, and how well each predicts the model where it was not fitted.
@@ -445,7 +447,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             return_type=names["return_type"],
             num_hops=self.num_hops,
             # What a model keeps while it works is a few times the size of its batch, which is what is counted.
-            memory_budget=max(1, self._budget(_device_of(model)) // 4),
+            memory_budget=max(1, self._budget(device_of(model, torch.device("cpu"))) // 4),
         )
 
     def _refuse_search(self, task: AnyTask) -> None:
@@ -474,7 +476,3 @@ def _relation(edge_type: Any) -> EdgeType | None:
         raise ConfigError(f"'edge_type' must be (source type, relation, target type) (got {edge_type!r}).")
     source, relation, target = names
     return source, relation, target
-
-
-def _device_of(model: nn.Module) -> torch.device:
-    return next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))

@@ -16,6 +16,7 @@ from gflowexplainer.graphs.arguments import rows_of
 from gflowexplainer.graphs.checks import check_edges, check_features, check_shape
 from gflowexplainer.graphs.signature import argument_names, missing_arguments
 from gflowexplainer.graphs.typed import TypedGraph
+from gflowexplainer.ops.devices import device_of
 
 CARRIED = "adjacency_weight"
 """Values of an adjacency matrix that edges were read off from; they go along with the edges."""
@@ -107,8 +108,7 @@ def input_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn
     if "batch_size" in arguments and arguments["batch_size"] is not None:
         raise InstanceError("'batch_size' cannot be passed: the model is asked about many subgraphs at once.")
     if isinstance(model, nn.Module):
-        places = (tensor.device for tensor in (*model.parameters(), *model.buffers()))
-        device = next(places, x.device)
+        device = device_of(model, x.device)
         for name, value in {"x": x, "edge_index": edge_index, **arguments}.items():
             if isinstance(value, Tensor) and value.device != device:
                 raise InstanceError(f"'{name}' is on {value.device}, but the model on {device}. Move one of them.")

@@ -20,6 +20,7 @@ from torch_geometric.data import HeteroData
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.checks import check_shape
+from gflowexplainer.ops.devices import device_of
 
 EdgeType = tuple[str, str, str]
 NodeId = tuple[str, int]
@@ -393,7 +394,7 @@ def _check_devices(graph: TypedGraph, model: nn.Module) -> None:
     """Refuses a graph that is not where the model is."""
     if not isinstance(model, nn.Module):
         return
-    device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), graph.device)
+    device = device_of(model, graph.device)
     for name, value in graph.tensors().items():
         if value.device != device:
             raise InstanceError(f"'{name}' is on {value.device}, but the model on {device}. Move one of them.")

@@ -10,7 +10,6 @@ from tqdm.auto import tqdm
 
 from gflowexplainer.choices import Inference
 from gflowexplainer.errors import ConfigError, InstanceError
-from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
 from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.requests import AnyTask
@@ -52,8 +51,8 @@ class Explaining:
     model_name: str
     config: ModelConfig
 
-    def explain(self, task: AnyTask, *, progress: bool) -> ExplanationList:
-        """Explains all predictions of a task, in its order."""
+    def explain(self, task: AnyTask, *, progress: bool) -> list[SampledExplanations]:
+        """Explains all predictions of a task, one batch behind the other in its order."""
         at_once, on_gpu = 1, task.index.is_cuda
         if self.fitted is not None:
             # A GPU is idle in small batches.
@@ -68,7 +67,7 @@ class Explaining:
             states = self.num_samples * (1 if on_gpu else largest)
             for inputs in batch.split(states, self.budget):
                 batches += self._sample(inputs, reference)
-        return ExplanationList(batches)
+        return batches
 
     def _sample(self, inputs: TaskInputs, reference: ReferenceNodes) -> list[SampledExplanations]:
         """Samples explanations of instances together, or one half after the other where a GPU has no room."""

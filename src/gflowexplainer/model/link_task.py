@@ -15,9 +15,10 @@ from gflowexplainer.graphs.links import DETOUR, check_links, is_link, join_ends
 from gflowexplainer.graphs.typed import EDGE_TYPE, EdgeType, TypedGraph
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.observer import Observer
+from gflowexplainer.model.positions import positions
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import TINY, Target, given_targets
-from gflowexplainer.model.task import Task, named_instances, positions
+from gflowexplainer.model.task import Task, named_instances
 from gflowexplainer.model.task_inputs import Fields, TaskInputs
 from gflowexplainer.ops.hashed_random import combine, hash_rows
 

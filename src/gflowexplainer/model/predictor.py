@@ -1,6 +1,7 @@
 """Asks the user's model about many subgraphs at once: one disjoint union, one forward call.
 
-The model is only ever called forward, in evaluation mode and without gradients, so any PyG model works.
+The model is called forward, in evaluation mode and without gradients, so any PyG model works. The one exception,
+:meth:`Predictor.whole_with_gradient`, is evidence that models may lack.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gflowexplainer.model.adapter import remedy, shown_name
 from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
 from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
 from gflowexplainer.model.locality import Locality, clones, usual_locality
+from gflowexplainer.ops.devices import device_of
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
@@ -70,7 +72,7 @@ class Predictor:
         if memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.memory_budget = memory_budget
-        self.device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), None)
+        self.device = device_of(model, None)
         """Where the model is; ``None`` if it has no tensors. It is asked there about instances that are elsewhere."""
         self.num_evaluations = 0
         self.node_type: str | None = None

@@ -15,8 +15,9 @@ from gflowexplainer.graphs.links import DETOUR
 from gflowexplainer.graphs.typed import EdgeType, TypedGraph, checked_graph, flat_list, typed_graph
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.link_task import LinkTask
+from gflowexplainer.model.positions import check_one
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import GraphTask, NodeTask, check_one
+from gflowexplainer.model.task import GraphTask, NodeTask
 from gflowexplainer.model.typed import TypedPredictor, find_node_type
 
 AnyTask = NodeTask | GraphTask | LinkTask
