@@ -14,6 +14,7 @@ from gflowbench.suites.run import EXPLAINERS, SUITES, plan, run_cells
 from gflowbench.suites.table import markdown
 from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.storage.files import write_text
+from gflowexplainer.storage.provenance import command_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GFlowExplainerError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    write_text(options.out / f"{options.suite}-{options.half}.md", table)
+    write_text(options.out / f"{options.suite}-{options.half}.md", f"`{command_line()}`\n\n{table}")
     print(table)
     return 0
 
