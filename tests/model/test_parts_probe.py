@@ -38,8 +38,11 @@ class Walks(nn.Module):
         return city - city.mean(dim=0) if self.norm else city
 
 
+FEW = {"max_nodes": 3, "epochs": 1, "num_contexts": 4, "num_samples": 8, "rollouts": 4}
+
+
 def located(model, data, **asked):
-    algorithm = GFlowExplainer(max_nodes=3, epochs=1)
+    algorithm = GFlowExplainer(**FEW)
     algorithm.explain(model, data, progress=False, **asked)
     (found,) = algorithm._kept._localities.values()
     return found
@@ -55,7 +58,7 @@ def test_a_model_that_looks_at_everything_is_evaluated_alone():
     model, data = Walks(2, norm=True), chain()
     found = located(model, data, index=[5], node_type="city")
     assert (found.local, found.together) == (False, "alone")
-    entry = GFlowExplainer(max_nodes=3, epochs=1).explain(model, data, index=[5, 6], node_type="city", progress=False)
+    entry = GFlowExplainer(**FEW).explain(model, data, index=[5, 6], node_type="city", progress=False)
     assert "looks at all nodes" in entry[0].warnings[0]
     for explanation in entry:
         # The truth: PyG's own subgraph, and a plain call of the model.

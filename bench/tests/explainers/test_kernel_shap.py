@@ -75,7 +75,7 @@ def test_many_samples_come_near(graph_subject):
     assert few.tolist() == pytest.approx(wanted, abs=0.02)
 
 
-@pytest.mark.parametrize("samples", [5, 64, 5000])
+@pytest.mark.parametrize("samples", [5, 64, 1500])
 def test_values_add_up_to_what_all_players_bring(either_subject, samples):
     game = EdgeGame(either_subject)
     values = shapley_values(game, samples, seed=0)
