@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
 from gflowexplainer import GFlowExplainer
@@ -10,7 +11,7 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import occlusion
-from gflowexplainer.testing import EdgeFeatureModel, GraphModel, random_graph
+from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, random_graph
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 
@@ -135,3 +136,50 @@ def test_nodes_are_asked_about_once_and_only_where_somebody_wants_to_know():
     assert predictor.num_evaluations - asked == few
     assert torch.allclose(lost.at(), wanted, atol=1e-6)
     assert predictor.num_evaluations - asked == number + len(inputs.instances)
+
+
+@pytest.mark.parametrize("budget", [1, 1 << 30])
+def test_a_gain_is_what_one_neighbour_alone_adds(budget):
+    model, graph, index = NodeModel(seed=3), random_graph(30, 0.1, seed=4), [2, 11, 20]
+    instances = Instances.around_nodes(graph.x, graph.edge_index, torch.tensor(index), 2)
+    predictor = Predictor(model, memory_budget=budget)
+    target = Target.of(predictor, instances)
+    found = occlusion.gains(predictor, instances, target)[:, 0]
+    neighbours = [set(graph.edge_index[0, graph.edge_index[1] == node].tolist()) - {node} for node in index]
+    assert all(neighbours)
+
+    def alone(root, *others):
+        kept = torch.tensor(sorted({root, *others}))
+        edges, _ = subgraph(kept, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
+        with torch.no_grad():
+            return model(graph.x[kept], edges).softmax(dim=1)[kept.tolist().index(root)]
+
+    for place, (node, owner) in enumerate(zip(instances.node_id.tolist(), instances.owner.tolist(), strict=True)):
+        root, label = index[owner], int(target.label[owner])
+        wanted = 0.0
+        if node in neighbours[owner]:
+            wanted = float(alone(root, node)[label].logit() - alone(root)[label].logit())
+        assert float(found[place]) == pytest.approx(wanted, abs=1e-4)
+
+
+def test_a_node_that_speaks_against_the_class_does_not_belong():
+    """The model adds up one feature over a node and its neighbours: some add to the class, some take away."""
+
+    class Votes(torch.nn.Module):
+        def forward(self, x, edge_index):
+            total = x[:, 0].index_add(0, edge_index[1], x[edge_index[0], 0])
+            return torch.stack([-total, total], dim=1)
+
+    votes = torch.tensor([0.5, 2.0, -1.0, 1.0, -0.5, 0.0])
+    star = torch.stack([torch.arange(1, 6), torch.zeros(5, dtype=torch.long)])
+    data = Data(x=votes[:, None], edge_index=torch.cat([star, star.flip(0)], dim=1))
+    explainer = GFlowExplainer(evidence="own", num_hops=1, epochs=2, num_samples=64, seed=0)
+    (found,) = explainer.explain(Votes(), data, 0, model_config=CONFIG | {"task_level": "node"}, progress=False)
+    mask = found.node_mask.flatten()
+    assert mask[[2, 4]].tolist() == [0, 0]
+    assert mask[0] == 1
+    assert mask[1] > mask[3] > 0
+    # What is lost without a node and what it brings to the explained one alone are the same where votes add up.
+    assert torch.as_tensor(found.node_contributions).flatten()[1:].tolist() == pytest.approx(
+        (2 * votes[1:]).tolist(), abs=1e-4
+    )

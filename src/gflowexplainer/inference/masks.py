@@ -25,7 +25,8 @@ class Masks:
     Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
     probably as what it adds is to what the strongest adds. Its probability is then the mean of the two, weighed by how
     far single nodes are to be trusted (:func:`~gflowexplainer.rewards.belief.weight_beside`). In a graph several
-    places may speak; those that samples seldom come to count a little by their evidence.
+    places may speak; those that samples seldom come to count a little by their evidence. And where nothing but what
+    single nodes do is believed, a node that speaks against the class does not belong, though a way may lead over it.
 
     Attributes:
         sampler: What was sampled from.
@@ -38,7 +39,11 @@ class Masks:
     @cached_property
     def node(self) -> Tensor:
         """Probability of each node, shape ``[n]``."""
-        return _mean(self.estimates.node, self._shares).clamp(0, 1).float()
+        found, reward = self.estimates.node, self.sampler.reward
+        against = reward.speaks_against() if isinstance(reward, ConsensusReward) else None
+        if against is not None:
+            found = torch.where(against, 0.0, found)
+        return _mean(found, self._shares).clamp(0, 1).float()
 
     @cached_property
     def edge(self) -> Tensor:

@@ -244,7 +244,8 @@ class ConsensusReward(Reward):
     def contributions(self) -> Tensor:
         """Returns what each node adds to the log-odds of the class or to the value, signed, shape ``[n]``.
 
-        It is what the model loses without the node, where that is believed; else its evidence and half of its edges'.
+        It is what the model loses without the node, and gains by it alone where the class of a node has no other
+        evidence, where that is believed; else the node's evidence and half of its edges'.
         """
         return self._said() if self.own is None else self.own
 
@@ -264,6 +265,15 @@ class ConsensusReward(Reward):
         value = self._said().clamp(min=0)
         top = segment_max(value, instances.owner, len(instances), empty=0.0)[instances.owner]
         return torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
+
+    def speaks_against(self) -> Tensor | None:
+        """Marks the nodes without which the class would be held better, shape ``[n]``; never the explained one.
+
+        ``None`` where the instance's own evidence is not all that is believed, and of values: they have two directions.
+        """
+        if self.own is None or not self.consensus.uses_own or self.target.label is None:
+            return None
+        return (self.own < 0).index_fill(0, self.instances.roots, value=False)
 
     def own_share(self) -> Tensor | None:
         """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.

@@ -226,7 +226,8 @@ def learn_consensus(
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
     if not consensus.needs_own:
         return consensus
-    return replace(consensus, strongest_loss=float(_strongest_losses(inputs, lost.at()).median()))
+    own = lost.evidence(alone=consensus.uses_own)
+    return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
 
 
 def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -> Tensor:

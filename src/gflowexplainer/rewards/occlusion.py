@@ -1,10 +1,11 @@
-"""What a model loses without a node: an instance's own evidence."""
+"""What a model loses without a node, and gains by it alone: an instance's own evidence."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
@@ -39,6 +40,25 @@ class NodeLosses:
             self._lost = found if self._lost is None else self._lost + found
             self._asked |= new
         return self._lost
+
+    def evidence(self, *, alone: bool) -> Tensor:
+        """Returns the own evidence of all nodes, shape ``[n, 1]``: what is lost without them.
+
+        Where the class of a node has no other evidence, it is the mean of that and of the :func:`gains`: what is needed
+        among all nodes is one thing, what suffices with few of them another, and both are to be shown.
+
+        Args:
+            alone: Whether there is no other evidence.
+        """
+        inputs = self._inputs
+        instances = inputs.instances
+        of_node = instances.level != "graph" and instances.other_end is None
+        if not (alone and of_node and inputs.target.label is not None):
+            return self.at()
+        try:
+            return (self.at() + gains(inputs.predictor, instances, inputs.target)) / 2
+        except ModelError:  # it cannot be asked about so little, as one with a norm over a single node
+            return self.at()
 
 
 @torch.no_grad()
@@ -84,3 +104,31 @@ def losses(
     if answers:
         lost[tried] = whole[owner] - torch.cat(answers)[missing[tried]]
     return lost[:, None]
+
+
+@torch.no_grad()
+def gains(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
+    """Returns how much the strength of the target rises by a neighbour alone beside the explained node, ``[n, 1]``.
+
+    Nodes further away do not reach it without those between them, and bring nothing.
+
+    Args:
+        predictor: The explained model.
+        instances: Instances of nodes.
+        target: What is held.
+    """
+    roots, every = instances.roots, torch.arange(len(instances), device=instances.device)
+    _, near = instances.neighbors_of(roots)
+    near = near[near != roots[instances.owner[near]]]
+    instance, node = torch.cat([every, instances.owner[near]]), torch.cat([roots, near])
+    answers = []
+    with predictor.evaluating():
+        for part in predictor.chunks(predictor.cost(instances)[instance]):
+            asked, beside = instance[part], node[part]
+            question, member = ranges(instances.ptr[asked], instances.node_counts[asked])
+            kept = (member == beside[question]) | (member == roots[asked][question])
+            answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
+    alone, together = torch.cat(answers).split([every.numel(), near.numel()])
+    gained = alone.new_zeros(instances.num_nodes)
+    gained[near] = together - alone[instances.owner[near]]
+    return gained[:, None]
