@@ -97,7 +97,7 @@ def shapley_values(game: Game, num_samples: int, seed: int) -> Tensor:
     for instance, (begin, end) in enumerate(pairwise(first)):
         gain = worth[:, instance] - none[instance]
         total = whole[instance] - none[instance]
-        values[begin:end] = _solve(present[:, begin:end].double(), weight[:, instance], gain, total)
+        values[begin:end] = solve_game(present[:, begin:end].double(), weight[:, instance], gain, total)
     return values
 
 
@@ -115,20 +115,36 @@ def coalitions(game: Game, num_samples: int, seed: int) -> tuple[Tensor, Tensor]
     first = pointers(counts).tolist()
     keys = game.subject.instances.own_key
     for instance, count in enumerate(counts.tolist()):
-        begin, end = first[instance], first[instance + 1]
         if count < 2:
             continue
-        if count < 31 and 2**count - 2 <= num_samples:
-            bits = torch.arange(1, 2**count - 1, device=device)
-            chosen = (bits[:, None] >> torch.arange(count, device=device)) & 1 > 0
-            table = torch.tensor([_kernel(count, size) for size in range(count + 1)], dtype=torch.double, device=device)
-            weight[: len(bits), instance] = table[chosen.sum(dim=1)]
-        else:
-            chosen = _draw(count, game.key[begin:end], keys[instance], num_samples, seed)
-            weight[:, instance] = 1.0
+        begin, end = first[instance], first[instance + 1]
+        chosen, counts_as = choose_coalitions(game.key[begin:end], keys[instance], num_samples, seed)
         present[: len(chosen), begin:end] = chosen
+        weight[: len(chosen), instance] = counts_as
     rows = max(int((weight > 0).any(dim=1).sum()), 1)
     return present[:rows], weight[:rows]
+
+
+def choose_coalitions(player: Tensor, instance: Tensor, num_samples: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Chooses coalitions of one game, all of them where there are no more than ``num_samples``.
+
+    Args:
+        player: A number that names each of at least two players, shape ``[M]``.
+        instance: A number that names the game.
+        num_samples: Coalitions at most.
+        seed: Names the draws.
+
+    Returns:
+        Which players are there, shape ``[S, M]``, and the weight of each coalition, shape ``[S]``.
+    """
+    count, device = player.numel(), player.device
+    if count < 31 and 2**count - 2 <= num_samples:
+        bits = torch.arange(1, 2**count - 1, device=device)
+        chosen = (bits[:, None] >> torch.arange(count, device=device)) & 1 > 0
+        table = torch.tensor([_kernel(count, size) for size in range(count + 1)], dtype=torch.double, device=device)
+        return chosen, table[chosen.sum(dim=1)]
+    chosen = _draw(count, player, instance, num_samples, seed)
+    return chosen, torch.ones(len(chosen), dtype=torch.double, device=device)
 
 
 def _draw(count: int, player: Tensor, instance: Tensor, num_samples: int, seed: int) -> Tensor:
@@ -148,8 +164,18 @@ def _kernel(count: int, size: int) -> float:
     return (count - 1) / (math.comb(count, size) * size * (count - size)) if 0 < size < count else 0.0
 
 
-def _solve(present: Tensor, weight: Tensor, gain: Tensor, total: Tensor) -> Tensor:
-    """Solves the weighted least squares of one game under the constraint that the values add up to ``total``."""
+def solve_game(present: Tensor, weight: Tensor, gain: Tensor, total: Tensor) -> Tensor:
+    """Solves the weighted least squares of one game under the constraint that the values add up to ``total``.
+
+    Args:
+        present: Which of ``M`` players are there in ``S`` coalitions, as numbers, shape ``[S, M]``.
+        weight: Weight of each coalition, shape ``[S]``.
+        gain: What each is worth beyond the empty one, shape ``[S]``.
+        total: What the whole is worth beyond the empty one.
+
+    Returns:
+        The values of the players, shape ``[M]``.
+    """
     count = present.size(1)
     if count < 2:
         return total.expand(count)

@@ -41,8 +41,14 @@ _QUICK: dict[str, dict[str, Any]] = {
     "gflow": {"num_train": 16},
     "gnnexplainer": {"epochs": 30},
     "integrated-gradients": {"steps": 5},
+    "gnnshap": {"num_samples": 128},
+    "pgexplainer": {"num_train": 16},
 }
-_SLOW = {("gnnexplainer", "user-item-attr"): Part(seeds=1, every=4)}
+_SLOW = {
+    ("gnnexplainer", "user-item-attr"): Part(seeds=1, every=4),
+    ("occlusion", "user-item-attr"): Part(seeds=1),
+    ("gnnshap", "user-item-attr"): Part(seeds=1),
+}
 
 
 def link_problems(tasks: Sequence[str] = (), *, fast: bool = False) -> list[Problem]:

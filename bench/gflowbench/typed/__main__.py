@@ -5,28 +5,37 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from gflowbench.typed.link_explainers import LINK_EXPLAINERS
+from gflowbench.typed.link_explainers import LINK_EXPLAINERS, LinkExplainer
+from gflowbench.typed.link_floors import rarest_way
 from gflowbench.typed.link_scores import score_links
 from gflowbench.typed.link_truth import LinkTruth
 from gflowbench.typed.meta_paths import GNNS, measure_meta_paths
 from gflowbench.typed.motif_links import load_motif_links
+from gflowbench.typed.page_link import page_link
 from gflowbench.typed.user_item_attr import load_user_item_attr
 from gflowexplainer.errors import GFlowExplainerError
 from gflowexplainer.storage.files import write_json
 from gflowexplainer.storage.provenance import command_line, environment
 
+EXPLAINERS: dict[str, LinkExplainer] = {
+    **LINK_EXPLAINERS,
+    "rarest way": rarest_way,
+    "PaGE-Link": page_link,
+    "PaGE-Link, masks": partial(page_link, ranked=0),
+}
 TASKS = ("user-item-attr", "motif-links", *(f"meta-paths-{name}" for name in GNNS))
 
 
 def measure_links(task: LinkTruth, name: str, seed: int) -> dict[str, Any]:
     """Scores one explainer on the links of a task: means over links."""
-    answers = LINK_EXPLAINERS[name](task, seed)
+    answers = EXPLAINERS[name](task, seed)
     auc, hits = score_links(answers.scores, task, seed)
     found = {f"hit at {depth}": share for depth, share in hits.items()}
     return {"auc": auc, **found, "fit_seconds": answers.fit_seconds, "seconds": answers.seconds}
@@ -36,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments ask for and prints it; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m gflowbench.typed", description=__doc__)
     parser.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS)
-    parser.add_argument("--explainers", nargs="*", default=tuple(LINK_EXPLAINERS), choices=tuple(LINK_EXPLAINERS))
+    parser.add_argument("--explainers", nargs="*", default=tuple(EXPLAINERS), choices=tuple(EXPLAINERS))
     parser.add_argument("--seeds", nargs="*", type=int, default=(0, 1, 2, 3, 4))
     parser.add_argument("--out", type=Path, default=Path("results/typed"), help="folder of the summaries")
     options = parser.parse_args(arguments)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import networkx
@@ -14,6 +13,7 @@ from torch_geometric.explain import Explainer, ExplainerAlgorithm, GNNExplainer
 
 from gflowbench.explainers.masked_model import masks_alone
 from gflowbench.typed.link_truth import LinkTruth, TypedEdge
+from gflowbench.typed.link_ways import edges_along, ends_of_links, flat_graph
 from gflowexplainer import GFlowExplainer
 
 EDGE = {"mode": "binary_classification", "task_level": "edge", "return_type": "raw"}
@@ -131,18 +131,8 @@ def model_paths(task: LinkTruth, seed: int) -> LinkAnswers:
         except networkx.NetworkXNoPath:
             paths = []
         rated = sorted(((_alone(task, path, link), path) for path in paths), key=lambda pair: -pair[0])
-        scores.append(by_rank([_along(task, graph, path) for _, path in rated]))
+        scores.append(by_rank([edges_along(task, graph, path) for _, path in rated]))
     return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
-
-
-def _along(task: LinkTruth, graph: networkx.Graph, path: list[Any]) -> list[TypedEdge]:
-    """Returns the edges of a path, those that run along it where there are any."""
-    found = []
-    for u, v in pairwise(path):
-        edges = graph.edges[u, v]["edges"]
-        ahead = [e for e in edges if task.ends_of(e) == (u, v)]
-        found.append((ahead or edges)[0])
-    return found
 
 
 @torch.no_grad()
@@ -160,24 +150,6 @@ def _alone(task: LinkTruth, path: list[Any], link: torch.Tensor) -> float:
     source, target = task.end_types
     places = [torch.searchsorted(keep[key], end) for key, end in zip((source, target), link, strict=True)]
     return float(task.model(cut.x_dict, cut.edge_index_dict, torch.stack(places)[:, None]))
-
-
-def flat_graph(task: LinkTruth) -> networkx.Graph:
-    """Returns the graph with nodes (type, id) and, at each pair of neighbours, all edges between them."""
-    graph = networkx.Graph()
-    for key, edges in task.edge_index.items():
-        for place in range(edges.size(1)):
-            one, other = task.ends_of((key, place))
-            if not graph.has_edge(one, other):
-                graph.add_edge(one, other, edges=[])
-            graph.edges[one, other]["edges"].append((key, place))
-    return graph
-
-
-def ends_of_links(task: LinkTruth) -> list[tuple[Hashable, Hashable]]:
-    """Returns both ends of each link to explain, by type and id."""
-    source, target = task.end_types
-    return [((source, one), (target, other)) for one, other in task.test.t().tolist()]
 
 
 LINK_EXPLAINERS: dict[str, LinkExplainer] = {

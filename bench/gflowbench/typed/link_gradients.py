@@ -1,7 +1,8 @@
-r"""Saliency and integrated gradients of links: what the score of a link owes to each edge.
+r"""Gradients of links: what the score of a link owes to each edge.
 
 As for nodes and graphs (:mod:`gflowbench.explainers.gradients`), with the message along edge :math:`e` multiplied by
 :math:`m_e`: the size of :math:`\partial f / \partial m_e` at :math:`m = 1`, and its integral from no edges to all.
+Gradient times input is taken at the features of nodes and carried to edges.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch_geometric.explain.algorithm.utils import set_hetero_masks, set_masks
 
 from gflowbench.explainers.masked_model import masks_alone
 from gflowbench.typed.link_explainers import LinkAnswers
-from gflowbench.typed.link_truth import EdgeType, LinkTruth
+from gflowbench.typed.link_truth import RELATION, EdgeType, LinkTruth
 
 Masks = dict[EdgeType, Tensor]
 
@@ -36,6 +37,19 @@ def integrated_gradients(task: LinkTruth, seed: int, steps: int = 20) -> LinkAns
             for key, value in _gradient(task, link, 0.5 * (1 + float(point))).items():
                 total[key] += 0.5 * float(weight) * value
         return total
+
+    return _attributed(task, attribute)
+
+
+def gradient_x_input(task: LinkTruth, seed: int) -> LinkAnswers:
+    r"""Scores an edge by the mean of its ends, a node by :math:`x_v \cdot \partial f / \partial x_v`.
+
+    Shrikumar et al., *Not Just a Black Box*, 2016.
+    """
+
+    def attribute(link: Tensor) -> Masks:
+        nodes = _input_shares(task, link)
+        return {key: (nodes[key[0]][edges[0]] + nodes[key[2]][edges[1]]) / 2 for key, edges in task.edge_index.items()}
 
     return _attributed(task, attribute)
 
@@ -64,4 +78,20 @@ def _gradient(task: LinkTruth, link: Tensor, value: float) -> Masks:
     return {
         key: torch.zeros_like(mask) if value is None else value
         for (key, mask), value in zip(masks.items(), found, strict=True)
+    }
+
+
+def _input_shares(task: LinkTruth, link: Tensor) -> dict[str, Tensor]:
+    """Multiplies the features of each node by the gradient of the score of a link ``[2]``, by type, shapes ``[N]``."""
+    graph = task.graph
+    given = {RELATION[0]: graph.x} if task.is_plain else graph.x_dict
+    x = {kind: features.detach().clone().requires_grad_() for kind, features in given.items()}
+    if task.is_plain:
+        score = task.model(x[RELATION[0]], graph.edge_index, link[:, None])
+    else:
+        score = task.model(x, graph.edge_index_dict, link[:, None])
+    found = torch.autograd.grad(score.sum(), list(x.values()), allow_unused=True)
+    return {
+        kind: features.new_zeros(features.size(0)) if value is None else (features.detach() * value).sum(dim=1)
+        for (kind, features), value in zip(x.items(), found, strict=True)
     }

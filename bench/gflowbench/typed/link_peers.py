@@ -16,9 +16,12 @@ from gflowbench.typed.link_explainers import (
     pyg_algorithm,
     shortest_ways,
 )
-from gflowbench.typed.link_floors import edges_near_ends, random_edges
-from gflowbench.typed.link_gradients import integrated_gradients, saliency
+from gflowbench.typed.link_floors import edges_near_ends, random_edges, rare_neighbours, rare_ways, rarest_way
+from gflowbench.typed.link_gradients import gradient_x_input, integrated_gradients, saliency
+from gflowbench.typed.link_pg_explainer import pg_explainer
+from gflowbench.typed.link_removals import gnn_shap, occlusion
 from gflowbench.typed.link_truth import LinkTruth
+from gflowbench.typed.page_link import page_link
 from gflowexplainer.errors import ConfigError, one_of
 
 
@@ -51,10 +54,18 @@ _PEERS = {
         LinkPeer("random", random_edges, "floors"),
         LinkPeer("distance", edges_near_ends, "floors"),
         LinkPeer("shortest-ways", shortest_ways, "floors"),
+        LinkPeer("degree", rare_neighbours, "floors"),
+        LinkPeer("rare-ways", rare_ways, "floors"),
+        LinkPeer("rarest-way", rarest_way, "floors"),
         LinkPeer("gflow", ours, "ours"),
         LinkPeer("gnnexplainer", gnn_explainer),
         LinkPeer("saliency", saliency),
         LinkPeer("integrated-gradients", integrated_gradients),
+        LinkPeer("gradient-x-input", gradient_x_input),
+        LinkPeer("occlusion", occlusion),
+        LinkPeer("gnnshap", gnn_shap),
+        LinkPeer("pgexplainer", pg_explainer),
+        LinkPeer("page-link", page_link),
         LinkPeer("paths-by-model", model_paths),
     )
 }

@@ -41,6 +41,17 @@ def test_gradients_reach_masks_after_another_explainer_and_leave_none_behind():
     assert float(task.model(task.graph.x, task.graph.edge_index, task.test[:, :1])) == 3.0
 
 
+def test_gradient_times_input_by_hand():
+    task = shared_neighbours()
+    score = by_ends(task, create_link_peer("gradient-x-input").explain(task, 0).scores[0])
+    # The score is twice x_1 . x_1 + x_2 . x_2, less 1: nodes 1 and 2 have a share of 4 each, all others none.
+    wanted = {ends: 2.0 * len({1, 2} & set(ends)) for ends in score}
+    assert score == pytest.approx(wanted)
+    typed = shared_attributes()
+    found = create_link_peer("gradient-x-input").explain(typed, 0).scores[0]
+    assert {edge for edge, value in found.items() if value} == set(typed.paths[0][0])
+
+
 def test_floors_by_hand():
     task = shared_neighbours()
     near = by_ends(task, create_link_peer("distance").explain(task, 0).scores[0])
@@ -51,7 +62,37 @@ def test_floors_by_hand():
     assert first == again != other
     shortest = by_ends(task, create_link_peer("shortest-ways").explain(task, 0).scores[0])
     assert set(shortest) == {(0, 1), (1, 0), (1, 3), (3, 1), (0, 2), (2, 0), (2, 3), (3, 2)}
-    assert set(FLOORS) == {"random", "distance", "shortest-ways"}
+    assert set(FLOORS) == {"random", "distance", "shortest-ways", "degree", "rare-ways", "rarest-way"}
+
+
+def test_rare_neighbours_and_ways_by_hand():
+    task = shared_neighbours()
+    rare = by_ends(task, create_link_peer("degree").explain(task, 0).scores[0])
+    # 0 has three neighbours, 1 two, 5 one.
+    assert rare[0, 1] == pytest.approx(1 / 6**0.5)
+    assert rare[5, 4] == pytest.approx(1 / 2**0.5)
+    for name in ("rare-ways", "rarest-way"):
+        ways = by_ends(task, create_link_peer(name).explain(task, 0).scores[0])
+        assert ways == pytest.approx(dict.fromkeys([(0, 1), (1, 3), (0, 2), (2, 3)], 1 / 2))
+    # In the typed graph no edge runs along the way, so those against it count; both ends share one attribute of two.
+    typed = shared_attributes()
+    found = create_link_peer("rare-ways").explain(typed, 0).scores[0]
+    assert found == pytest.approx(dict.fromkeys(typed.paths[0][0], 1 / 2))
+
+
+def test_every_explainer_scores_both_toys():
+    quick = {"gnnexplainer": {"epochs": 2}, "gflow": {"max_nodes": 4, "epochs": 1, "num_contexts": 2}}
+    quick |= {"pgexplainer": {"epochs": 2}, "gnnshap": {"num_samples": 20}, "page-link": {"epochs": 2}}
+    for task in (shared_neighbours(), shared_attributes()):
+        arguments = (
+            (task.graph.x, task.graph.edge_index) if task.is_plain else (task.graph.x_dict, task.graph.edge_index_dict)
+        )
+        before = task.model(*arguments, task.test)
+        for name in link_peers_named(["all"])[0]:
+            answers = create_link_peer(name, **quick.get(name, {})).explain(task, 0)
+            assert len(answers.scores) == task.test.size(1), name
+            assert all(set(score) <= set(around) for score, around in zip(answers.scores, task.around, strict=True))
+            assert torch.equal(task.model(*arguments, task.test), before), name
 
 
 def test_links_are_scored_by_hand():
@@ -66,10 +107,11 @@ def test_links_are_scored_by_hand():
 
 def test_words_stand_for_several_and_say_who_explains_no_links():
     found, others = link_peers_named(["floors", "gflow"])
-    assert found == ["random", "distance", "shortest-ways", "gflow"]
-    assert others == ["probability", "breadth-first", "degree", "everything", "nothing"]
+    assert found == [*FLOORS, "gflow"]
+    assert others == ["probability", "breadth-first", "everything", "nothing"]
     everyone, rest = link_peers_named(["all"])
-    assert {"gnnexplainer", "paths-by-model", "saliency", "integrated-gradients"} <= set(everyone)
+    assert {"gnnexplainer", "paths-by-model", "saliency", "integrated-gradients", "page-link"} <= set(everyone)
+    assert len(everyone) >= 14
     assert "subgraphx" in rest
     with pytest.raises(ConfigError, match="Did you mean 'shortest-ways'"):
         link_peers_named(["shortest-way"])
