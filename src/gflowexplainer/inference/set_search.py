@@ -188,8 +188,9 @@ class SetSearch:
 
         To the best set every unit is added, to the others those first that went farthest with the sets before.
         """
-        beam = list(states)
-        gain = {unit: self._known[(unit,)] for unit in self._ranked()}
+        beam, ranked = list(states), self._ranked()
+        # Most units do nothing alone: the one in the middle is what others are compared with.
+        gain = {unit: self._known[(unit,)] - self._known[(ranked[len(ranked) // 2],)] for unit in ranked}
         while beam and self._left() and len(beam[0]) < largest:
             larger: dict[Units, tuple[Units, int]] = {}
             for state in beam:
