@@ -68,6 +68,19 @@ def test_a_fragment_that_only_the_motif_has_counts_for_it():
     assert best.support == 1
 
 
+def test_where_no_motif_tells_classes_apart_what_is_shown_most_goes_first():
+    shapes = [(TRIANGLE, (0, 1, 2)), (SQUARE, (0, 1, 2, 3)), (SQUARE, (0, 1, 2, 3))]
+    found = motifs(
+        planted(label, shape, tail, [(nodes, 0.9), ((0, 1), 0.1)])
+        for label in (0, 1)
+        for tail in (1, 2)
+        for shape, nodes in shapes
+    )
+    # An edge lies in all that is shown, but next to no weight is on it.
+    for entries in found.by_class.values():
+        assert [(len(entry), entry.score) for entry in entries] == [(4, 0.0), (3, 0.0), (2, 0.0)]
+
+
 def test_a_class_of_absence_gets_a_rule_of_absence():
     with_it = [planted(0, TRIANGLE, tail, [((0, 1, 2), 1.0)]) for tail in (1, 2, 3)]
     without = [planted(1, [(0, 1)], tail, [((0, 1), 1.0)]) for tail in (3, 4, 5)]

@@ -106,6 +106,14 @@ def test_of_five_red_nodes_of_which_three_make_the_class_three_go_and_none_other
     )
 
 
+def test_together_are_all_nodes_of_which_one_would_do():
+    data = graph_of([(i, i + 1) for i in range(5)], 6, width=2)
+    data.x = torch.tensor([[0.0, 1.0], [1, 0], [1, 0], [0, 1], [1, 0], [0, 1]])
+    e = quick().explain(CountRed(2), [data], model_config=GRAPH, progress=False)[0]
+    assert sorted(e.counterfactual().together) == [1, 2, 4]
+    assert e.counterfactual().evaluations <= 7
+
+
 def test_a_value_moves_by_the_amount_or_reaches_what_is_wanted():
     data = graph_of([(0, 1), (0, 2), (0, 3), (0, 4), (5, 4)], 6)
     config = GRAPH | {"mode": "regression"}

@@ -201,7 +201,8 @@ def motifs(
     numbered: dict[int | None, tuple[Motif, ...]] = {}
     number = 0
     for label, entries in made.items():
-        best = sorted(entries, key=lambda m: (-m.score, -m.support, -len(m), m.form.labels, m.form.edges))[:top]
+        # Where no motif tells the class from others, all scores are 0: then what is shown most goes first.
+        best = sorted(entries, key=lambda m: (-m.score, -m.share, -len(m), m.form.labels, m.form.edges))[:top]
         numbered[label] = tuple(_numbered(motif, number + i) for i, motif in enumerate(best))
         number += len(best)
     catalogue = MotifCatalogue(numbered, (), {label: classes.count(label) for label in numbered}, reader.again)

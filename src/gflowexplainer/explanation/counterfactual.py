@@ -44,6 +44,12 @@ class Counterfactual:
         """The class predicted without them; ``None`` for regression."""
         return class_of(self.prediction)
 
+    @property
+    def together(self) -> tuple[Any, ...]:
+        """The nodes, or edges, of this set and of all :attr:`alternatives`, each once."""
+        sets = (self.edges if self.by == "edges" else self.nodes, *self.alternatives)
+        return tuple(dict.fromkeys(thing for one in sets for thing in one))
+
     def __str__(self) -> str:
         things = self.edges if self.by == "edges" else self.nodes
         named = ", ".join("-".join(map(str, thing)) if self.by == "edges" else str(thing) for thing in things)

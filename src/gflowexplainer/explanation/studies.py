@@ -103,14 +103,15 @@ class Studied:
     ) -> Counterfactual | None:
         """Finds a small set of nodes or edges without which the model predicts something else.
 
-        It is looked for among the sampled subgraphs first, then made smaller, and verified on the model. Computed when
-        first asked for, and kept.
+        Single nodes or edges are tried first, then sampled subgraphs, which are made smaller; everything is verified on
+        the model. Once a set is known, no more than 200 are tried for a smaller one. Computed when first asked for, and
+        kept.
 
         Args:
             to: The class that is wanted, or for regression the value to reach or pass; by default any other class.
             amount: For regression, how far the value has to move, in any direction.
             by: What is removed: ``"nodes"`` or ``"edges"``. The explained node always stays.
-            exhaustive: Sets that may be tried to see whether a smaller one does as well
+            exhaustive: Sets that may be tried in all for every smaller one to be among them
                 (:attr:`Counterfactual.minimal`).
 
         Returns:

@@ -20,8 +20,10 @@ from gflowexplainer.sampler import FlowSampler
 
 BY = ("nodes", "edges")
 _TINY = 1e-30
-_LIMIT = 2000
-"""Subgraphs that the guided search may try where no sampled subgraph suffices."""
+_LIMIT = 1000
+"""Sets that may be tried until one changes the prediction."""
+_ENOUGH = 200
+"""Sets that may be tried for a smaller one, once a set is known that changes it."""
 _BEGIN = 64
 
 
@@ -210,8 +212,9 @@ def find_counterfactual(
 ) -> Counterfactual | None:
     """Finds a small set of nodes or edges without which the model predicts something else.
 
-    Sampled subgraphs come first, and every single node or edge; what suffices is shrunk. Where nothing does, sets grow
-    by what moves the prediction most. In the end every smaller set is tried, where there are few enough.
+    Every single node or edge comes first. Where none suffices, sampled subgraphs follow, and sets of what moves the
+    prediction most alone: what suffices is shrunk, by halves first, and smaller sets grow by what moves the prediction
+    most. In the end every smaller set is tried, where there are few enough.
 
     Args:
         sampler: The sampler that has explained the instance.
@@ -221,7 +224,7 @@ def find_counterfactual(
         to: The class that is wanted, or for regression the value to reach or pass; by default any other class.
         amount: For regression, how far the value has to move, in any direction.
         by: ``"nodes"`` or ``"edges"``.
-        exhaustive: Sets that may be tried to see whether a smaller one does as well.
+        exhaustive: Sets that may be tried in all for every smaller one to be among them.
     """
     units = InstanceUnits(sampler, position, one_of("by", by, BY))
     if isinstance(exhaustive, bool) or not isinstance(exhaustive, int) or exhaustive < 0:
@@ -234,6 +237,7 @@ def find_counterfactual(
         lambda sets: change.margins(units.predict(sets)),
         units.connected,
         limit=_LIMIT,
+        enough=_ENOUGH,
         exhaustive=exhaustive,
     )
     found = search.run([units.within(members) for members in samples[:_BEGIN]])
