@@ -49,10 +49,10 @@ def gflowexplainer(
     if fit:
         explainer.fit(model, **inputs, model_config=task.model_config, progress=False)
     explanations = explainer.explain(model, **inputs, model_config=task.model_config, progress=False)
-    return [_read(case, explanation) for case, explanation in zip(cases, explanations, strict=True)]
+    return [read_explanation(case, explanation) for case, explanation in zip(cases, explanations, strict=True)]
 
 
-def _read(case: Case, explanation: Any) -> NodeExplanation:
+def read_explanation(case: Case, explanation: Any) -> NodeExplanation:
     """Takes masks, parts (or the first subgraph) and the verdict from an explanation."""
     place = {node: number for number, node in enumerate(case.nodes.tolist())}
     parts = getattr(explanation, "parts", None) or explanation.subgraphs[:1]
