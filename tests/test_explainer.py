@@ -536,7 +536,7 @@ def test_presets(preset):
 
 
 def test_training_brings_the_network_near_its_target():
-    graph, model = path(6), NodeModel(seed=2)
+    graph, model = path(6), NodeModel(seed=3)
     short, long = (
         GFlowExplainer(max_nodes=3, beta=4.0, epochs=epochs).explain(model, graph, 2)[0].certificate
         for epochs in (1, 100)

@@ -390,8 +390,11 @@ def test_carried_over_weights_ask_the_model_nothing_more():
         fresh = node_trainer(evidence=evidence)
         state = fresh.run(progress=False).sampler.state()
         again = node_trainer(evidence=evidence, state=state)
-        # The targets alone; own evidence takes all nodes, and all without each one of them.
-        asked = 3 if evidence == "shared" else 3 + 3 + again.instances.num_nodes
+        # The targets alone; own evidence takes all nodes, all without each one of them, and the explained ones alone
+        # and with each neighbour.
+        instances = again.instances
+        near = int(instances.degree[instances.roots].sum())
+        asked = 3 if evidence == "shared" else 3 + 3 + instances.num_nodes + 3 + near
         assert again.sampler.predictor.num_evaluations == asked < fresh.sampler.predictor.num_evaluations
         again.run(progress=False)
         assert again.sampler.predictor.num_evaluations == asked
