@@ -538,12 +538,12 @@ def test_presets(preset):
 def test_training_brings_the_network_near_its_target():
     graph, model = path(6), NodeModel(seed=3)
     short, long = (
-        GFlowExplainer(max_nodes=3, beta=4.0, epochs=epochs).explain(model, graph, 2)[0].certificate
+        GFlowExplainer(max_nodes=3, beta=2.0, epochs=epochs).explain(model, graph, 2)[0].certificate
         for epochs in (1, 100)
     )
     assert long.num_subgraphs == 6
     assert long.distance < 0.1 < short.distance
-    weighed = GFlowExplainer(max_nodes=3, beta=4.0, epochs=1, weighting="reward", num_samples=512)
+    weighed = GFlowExplainer(max_nodes=3, beta=2.0, epochs=1, weighting="reward", num_samples=512)
     certificate = weighed.explain(model, graph, 2)[0].certificate
     assert certificate.shown_distance < 0.5 * certificate.distance
 
