@@ -183,3 +183,19 @@ def test_a_node_that_speaks_against_the_class_does_not_belong():
     assert torch.as_tensor(found.node_contributions).flatten()[1:].tolist() == pytest.approx(
         (2 * votes[1:]).tolist(), abs=1e-4
     )
+
+
+def test_gains_are_asked_once_and_only_where_own_evidence_is_followed():
+    graph = random_graph(30, 0.1, seed=4)
+    instances = Instances.around_nodes(graph.x, graph.edge_index, torch.tensor([2, 11]), 2)
+    predictor = Predictor(NodeModel(seed=3))
+    inputs = TaskInputs(predictor, instances, Target.of(predictor, instances))
+    lost = occlusion.NodeLosses(inputs)
+    assert torch.equal(lost.evidence(followed=False), lost.at())
+    asked = predictor.num_evaluations
+    both = lost.evidence(followed=True)
+    assert predictor.num_evaluations == asked + 2 + int(instances.degree[instances.roots].sum())
+    torch.testing.assert_close(both, (lost.at() + occlusion.gains(predictor, instances, inputs.target)) / 2)
+    asked = predictor.num_evaluations
+    assert torch.equal(lost.evidence(followed=True), both)
+    assert predictor.num_evaluations == asked

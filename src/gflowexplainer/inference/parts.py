@@ -199,7 +199,10 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors, p
 
 
 def _lost(reward: Reward, some: Tensor) -> Tensor:
-    """Returns what the model loses without each node of some instances, 0 in others, shape ``[n]``."""
+    """Returns what the model loses without each node of some instances, 0 in others, shape ``[n]``.
+
+    Own evidence that is known already is taken as it is, with what a neighbour alone brings to an explained node.
+    """
     instances = reward.instances
     lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
     _, nodes = ranges(instances.ptr[some], instances.node_counts[some])

@@ -244,8 +244,8 @@ class ConsensusReward(Reward):
     def contributions(self) -> Tensor:
         """Returns what each node adds to the log-odds of the class or to the value, signed, shape ``[n]``.
 
-        It is what the model loses without the node, and gains by it alone where the class of a node has no other
-        evidence, where that is believed; else the node's evidence and half of its edges'.
+        It is the instance's own :meth:`~gflowexplainer.rewards.occlusion.NodeLosses.evidence`, where that is believed;
+        else what the consensus says of the node and half of what it says of its edges.
         """
         return self._said() if self.own is None else self.own
 
@@ -269,7 +269,7 @@ class ConsensusReward(Reward):
     def speaks_against(self) -> Tensor | None:
         """Marks the nodes without which the class would be held better, shape ``[n]``; never the explained one.
 
-        ``None`` where the instance's own evidence is not all that is believed, and of values: they have two directions.
+        ``None`` where the distribution does not follow the instance's own evidence, and of values, with two directions.
         """
         if self.own is None or not self.consensus.uses_own or self.target.label is None:
             return None

@@ -226,7 +226,7 @@ def learn_consensus(
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
     if not consensus.needs_own:
         return consensus
-    own = lost.evidence(alone=consensus.uses_own)
+    own = lost.evidence(followed=consensus.uses_own)
     return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
 
 

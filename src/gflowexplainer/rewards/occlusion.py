@@ -27,6 +27,7 @@ class NodeLosses:
         self._inputs = inputs
         self._asked = torch.zeros(inputs.instances.num_nodes, dtype=torch.bool, device=inputs.instances.device)
         self._lost: Tensor | None = None
+        self._gained: Tensor | None = None
         self._whole: Tensor | None = None
 
     def at(self, which: Tensor | None = None) -> Tensor:
@@ -41,24 +42,30 @@ class NodeLosses:
             self._asked |= new
         return self._lost
 
-    def evidence(self, *, alone: bool) -> Tensor:
+    def evidence(self, *, followed: bool) -> Tensor:
         """Returns the own evidence of all nodes, shape ``[n, 1]``: what is lost without them.
 
-        Where the class of a node has no other evidence, it is the mean of that and of the :func:`gains`: what is needed
-        among all nodes is one thing, what suffices with few of them another, and both are to be shown.
+        Where it is followed and the class of a node is explained, it is the mean of that and of the :func:`gains`: what
+        is needed among all nodes is one thing, what suffices with few of them another, and both are to be shown.
 
         Args:
-            alone: Whether there is no other evidence.
+            followed: Whether the distribution follows it, and not only masks count it.
         """
-        inputs = self._inputs
-        instances = inputs.instances
+        instances = self._inputs.instances
         of_node = instances.level != "graph" and instances.other_end is None
-        if not (alone and of_node and inputs.target.label is not None):
+        if not (followed and of_node and self._inputs.target.label is not None):
             return self.at()
-        try:
-            return (self.at() + gains(inputs.predictor, instances, inputs.target)) / 2
-        except ModelError:  # it cannot be asked about so little, as one with a norm over a single node
-            return self.at()
+        return (self.at() + self._gains()) / 2
+
+    def _gains(self) -> Tensor:
+        """Returns the :func:`gains`, asked once; the losses where the model cannot be asked about so little."""
+        if self._gained is None:
+            inputs = self._inputs
+            try:
+                self._gained = gains(inputs.predictor, inputs.instances, inputs.target)
+            except ModelError:  # as one with a norm over a single node
+                self._gained = self.at()
+        return self._gained
 
 
 @torch.no_grad()
