@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.distribution_figures import markdown
 from benchmarks.measuring import environment, results_folder, threads, write_json
 from gflowbench.suites.catalogue_study import catalogue_task
 from gflowexplainer import GFlowExplainer, motifs
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.report.tables import Table, join
+from gflowexplainer.storage.files import write_text
 
 NAMES = ("mutagenicity", "ba-2motifs", "tree-grid")
 NUMBER, FITTED = 1000, 60
@@ -21,12 +22,17 @@ def main(fast: bool = False) -> None:
     folder = results_folder("catalogues", fast)
     with threads(1):
         found = [measure(name, 40 if fast else NUMBER, folder) for name in (NAMES[1:2] if fast else NAMES)]
-    head = ["dataset", "explanations", "explaining, s", "finding their parts, s", "catalogue, s", "motifs"]
-    rows = [[str(one[name]) for name in head] for one in found]
     write_json(folder / "results.json", {"rows": found, **environment()})
-    text = markdown({"title": "A catalogue of many explanations, one thread", "head": head, "rows": rows}) + "\n"
-    write_bytes(folder / "summary.md", text.encode())
+    text = join([table(found)], "markdown", ["`python -m benchmarks catalogues`."])
+    write_text(folder / "summary.md", text)
     print(text)
+
+
+def table(found: Sequence[dict[str, Any]]) -> Table:
+    """Makes the table of what was measured."""
+    head = ("dataset", "explanations", "explaining, s", "finding their parts, s", "catalogue, s", "motifs")
+    rows = tuple(tuple(str(one[name]) for name in head) for one in found)
+    return Table("A catalogue of many explanations, one thread", head, rows)
 
 
 def measure(name: str, number: int, folder: Path) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.distribution_figures import markdown
 from benchmarks.measuring import environment, results_folder, threads, write_json
 from gflowbench.suites.cases import Case, make_cases
 from gflowbench.suites.citation import GNNS, fit_cora_gnn, make_cora_task
@@ -19,7 +18,8 @@ from gflowbench.suites.ours import gflowexplainer, read_explanation
 from gflowbench.suites.scoring import NodeExplanation, node_sets, score_cases, summarize
 from gflowbench.suites.task import SuiteTask
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.report.tables import Table, join
+from gflowexplainer.storage.files import write_text
 
 NODES, FIRST, TOP, HOPS = 24, 3, 8, 3
 """Explained nodes, those whose call is the first of an explainer, nodes that are scored, and hops that a GNN sees."""
@@ -66,19 +66,24 @@ def main(fast: bool = False) -> None:
     folder = results_folder("first_call", fast)
     with threads(2):
         found = [measure(gnn, 0, 4 if fast else NODES) for gnn in (GNNS[:1] if fast else GNNS)]
-    rows = [
-        [one["GNN"], way, *_seconds(one[way]), _both(one[way]["scores"]), _both(one["fitted"])]
-        for one in found
-        for way in WAYS
-    ]
-    head = ["GNN", "inference", "first call, s", "next calls, s", "slowest, s", "without a fit", "fitted"]
+    write_json(folder / "results.json", {"rows": found, **environment()})
+    text = join([table(found)], "markdown", ["`python -m benchmarks first_call`."])
+    write_text(folder / "summary.md", text)
+    print(text)
+
+
+def table(found: Sequence[dict[str, Any]]) -> Table:
+    """Makes the table of what was measured."""
     title = (
         f"Cora, {found[0]['nodes']} nodes, 2 threads: a call (median), sufficiency / necessity of the best {TOP} nodes"
     )
-    text = markdown({"title": title, "head": head, "rows": rows}) + "\n\n- `python -m benchmarks first_call`\n"
-    write_json(folder / "results.json", {"rows": found, **environment()})
-    write_bytes(folder / "summary.md", text.encode())
-    print(text)
+    head = ("GNN", "inference", "first call, s", "next calls, s", "slowest, s", "without a fit", "fitted")
+    rows = [
+        (one["GNN"], way, *_seconds(one[way]), _both(one[way]["scores"]), _both(one["fitted"]))
+        for one in found
+        for way in WAYS
+    ]
+    return Table(title, head, tuple(rows))
 
 
 def _seconds(calls: dict[str, list[float]]) -> list[str]:
