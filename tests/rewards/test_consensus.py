@@ -15,11 +15,13 @@ from torch_geometric.data import Data
 
 from gflowexplainer.choices import Direction, EvidenceType
 from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, subgraph_keys
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.consensus import (
     PAIR_RIDGE,
     RIDGE,
@@ -31,6 +33,7 @@ from gflowexplainer.rewards.evidence import Evidence, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.learning import Candidates, learn_consensus
 from gflowexplainer.rewards.measuring import measure
+from gflowexplainer.rewards.prediction import PredictionReward
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
 
 COUNTS = [40, 15, 25, 30]
@@ -362,6 +365,28 @@ def test_evidence_a_node_against_a_loop_over_networkx(level: str) -> None:
         assert float(found[row]) == pytest.approx(total / len(nodes), abs=1e-9)
     assert predictor.num_evaluations == asked
     assert reward.num_requests == len(subgraphs)
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+@pytest.mark.parametrize("evidence", ["consensus", "prediction"])
+def test_what_grown_subgraphs_are_worth_is_known_without_growing_them(level: str, evidence: str) -> None:
+    data = random_graph(9, 0.3, seed=2)
+    if level == "graph":
+        instances, predictor = Instances.of_graphs([data, random_graph(7, 0.2)]), Predictor(GraphModel(), level="graph")
+    else:
+        instances = Instances.around_nodes(data.x, data.edge_index, [0, 3], 2)
+        predictor = Predictor(NodeModel())
+    reward: Reward = PredictionReward(predictor, instances, beta=3.0)
+    if evidence == "consensus":
+        consensus = random_consensus(11, 3) if level == "graph" else random_consensus(5, 3, 3)
+        reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, beta=3.0)
+    start = None if level == "graph" else instances.center
+    states = States.initial(instances, torch.arange(2), start, 4)
+    for _ in range(3):
+        grown = states.children()
+        found = reward.log_reward_grown(states.subgraphs, states.frontier_state, states.frontier)
+        torch.testing.assert_close(found, reward.log_reward(grown.subgraphs, grown.can_grow))
+        states = grown
 
 
 def test_a_constant_for_every_node_changes_no_distribution() -> None:

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import networkx as nx
 import pytest
 import torch
@@ -5,7 +7,7 @@ import torch
 from gflowbench.explainers import create
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
-from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer.graphs.subgraphs import Subgraphs, subgraph_keys
 from gflowexplainer.inference.search import search
 from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
@@ -22,24 +24,25 @@ def test_a_beam_that_is_wide_enough_is_exact(either_subject):
 
 
 def test_one_best_subgraph_of_each_size_goes_on(either_subject):
-    """With a beam of one, every subgraph of size k + 1 grows out of the best one of size k."""
+    """With a beam of one, the subgraph of size k + 1 is the best that grows out of the one of size k."""
     instances = either_subject.instances
     reward = prepare_reward(Settings(**SMALL), either_subject)
-    found, log_reward = search(instances, reward, 4, 1)
+    found, _ = search(instances, reward, 4, 1)
     assert subgraph_keys(instances, found).unique().numel() == len(found)
     graph = nx.Graph(instances.edge_index.t().tolist())
     graph.remove_edges_from(nx.selfloop_edges(graph))
     for number in range(len(instances)):
         sets = [
-            ({m for m in row if m >= 0}, value)
-            for row, value, at in zip(found.members.tolist(), log_reward.tolist(), found.instance.tolist(), strict=True)
+            {m for m in row if m >= 0}
+            for row, at in zip(found.members.tolist(), found.instance.tolist(), strict=True)
             if at == number
         ]
-        for size in (1, 2, 3):
-            best = max((s for s in sets if len(s[0]) == size), key=lambda s: s[1])[0]
-            grown = sorted(sorted(s[0]) for s in sets if len(s[0]) == size + 1)
-            around = {n for member in best for n in graph[member]} - best
-            assert grown == sorted(sorted(best | {n}) for n in around)
+        assert sorted(map(len, sets)) == list(range(1, 5))
+        for one, larger in pairwise(sorted(sets, key=len)):
+            grown = [[*one, n] for n in sorted({n for member in one for n in graph[member]} - one)]
+            members = torch.tensor([row + [-1] * (4 - len(row)) for row in grown])
+            value = reward.log_reward(Subgraphs(torch.full((len(grown),), number), members))
+            assert float(value.max()) == pytest.approx(float(value[[set(row) for row in grown].index(larger)]))
 
 
 def test_a_wider_beam_looks_at_more(either_subject):

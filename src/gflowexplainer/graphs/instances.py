@@ -370,8 +370,12 @@ class Instances:
 
     def neighbors_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Lists the neighbours of ``nodes``: position in ``nodes`` and the neighbour, per entry."""
-        owner, position = ranges(self.neighbor_ptr[nodes], self.degree[nodes])
-        return owner, self.neighbor[position]
+        owner, entry = self.neighbor_entries(nodes)
+        return owner, self.neighbor[entry]
+
+    def neighbor_entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Lists the same as positions in ``nodes`` and in :attr:`neighbor`."""
+        return ranges(self.neighbor_ptr[nodes], self.degree[nodes])
 
     def hops_from(self, start: Tensor) -> Tensor:
         """Counts the steps from one node of each instance to all others.

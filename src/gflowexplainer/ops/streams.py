@@ -15,3 +15,4 @@ class Stream(IntEnum):
     explaining = 100
     reference_nodes = 101
     random_parts = 102
+    searching = 103

@@ -107,6 +107,18 @@ class Reward(ABC):
         grows = torch.ones_like(subgraphs.instance, dtype=torch.bool) if can_grow is None else can_grow
         return value + size_penalty(subgraphs.size, grows, self.min_nodes)
 
+    def log_reward_grown(self, subgraphs: Subgraphs, row: Tensor, node: Tensor) -> Tensor:
+        """Returns the :meth:`log_reward` of subgraphs ``row`` ``[F]``, each with a further ``node`` ``[F]``, ``[F]``.
+
+        Rows ascend, and nodes within a row. What comes out has at least ``min_nodes`` nodes, or could not have more.
+        """
+        return self.temper(self._log_score_grown(subgraphs, row, node), subgraphs.instance[row])
+
+    def _log_score_grown(self, subgraphs: Subgraphs, row: Tensor, node: Tensor) -> Tensor:
+        members = subgraphs.members[row]
+        members[torch.arange(row.numel(), device=row.device), subgraphs.size[row]] = node
+        return self.log_score(Subgraphs(subgraphs.instance[row], members))
+
     def temper(self, log_score: Tensor, instance: Tensor) -> Tensor:
         """Applies the exponent of each row's instance to log-scores ``[B]`` or ``[B, V]``."""
         exponent = self.beta / self.spread[instance]

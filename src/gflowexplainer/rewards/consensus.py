@@ -36,6 +36,7 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.ops.numpy_segments import found_in
 from gflowexplainer.ops.segments import segment_max, segment_sum
+from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.evidence import Evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
@@ -335,19 +336,40 @@ class ConsensusReward(Reward):
         return self._log_score(subgraphs)
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        return self._per_node(*self._summed(subgraphs), subgraphs.instance)
+
+    def _log_score_grown(self, subgraphs: Subgraphs, row: Tensor, node: Tensor) -> Tensor:
+        """See :class:`Reward`; a node adds its own evidence and that of its edges into the subgraph."""
+        if self.instances.other_end is not None:
+            return super()._log_score_grown(subgraphs, row, node)
+        self.num_requests += row.numel()
+        evidence, size = self._summed(subgraphs)
+        filled = subgraphs.filled
+        number, width = torch.nonzero(filled)[:, 0], self.instances.num_nodes
+        owner, entry = self.instances.neighbor_entries(subgraphs.members[filled])
+        at, found = find_sorted(row * width + node, number[owner] * width + self.instances.neighbor[entry])
+        there = torch.nonzero(found).flatten()
+        added = self.node_value[node].index_add(0, at[there], self.entry_value[entry[there]])
+        return self._per_node(evidence[row] + added, size[row] + 1, subgraphs.instance[row])
+
+    def _per_node(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
+        """Returns the log-score of subgraphs of some evidence and size."""
+        size = size.clamp(min=1)
+        return self._directed(evidence) / size ** (1 - self._growth) - self._tie[instance] * size.log()
+
+    def _summed(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
+        """Sums up the evidence of subgraphs, and counts their nodes, as real numbers, both ``[B]``."""
         if subgraphs.members.device.type == "cpu":
-            return self._score_on_cpu(subgraphs)
+            return self._summed_on_cpu(subgraphs)
         members = subgraphs.members.clamp(min=0)
         filled = subgraphs.filled & self._counted[members]
         evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
         inner = inner_edges(self.instances, subgraphs)
         # An edge has the same value seen from either end.
         evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
-        size = filled.sum(dim=1).clamp(min=1).double()
-        per_node = self._directed(evidence) / size ** (1 - self._growth)
-        return per_node - self._tie[subgraphs.instance] * size.log()
+        return evidence, filled.sum(dim=1).double()
 
-    def _score_on_cpu(self, subgraphs: Subgraphs) -> Tensor:
+    def _summed_on_cpu(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
         """Does the same by NumPy, which begins sooner."""
         members = subgraphs.members.numpy()
         filled, member = members >= 0, np.maximum(members, 0)
@@ -361,9 +383,7 @@ class ConsensusReward(Reward):
         entry, found = found_in(self.instances.neighbor_key.numpy(), wanted)
         value = self.entry_value.numpy().take(entry[found])
         evidence = evidence + np.bincount(row[found], weights=value, minlength=evidence.size)
-        size = torch.from_numpy(np.maximum(counted.sum(axis=1), 1).astype(np.float64))
-        per_node = self._directed(torch.from_numpy(evidence)) / size ** (1 - self._growth)
-        return per_node - self._tie[subgraphs.instance] * size.log()
+        return torch.from_numpy(evidence), torch.from_numpy(counted.sum(axis=1).astype(np.float64))
 
     @property
     def _growth(self) -> float:
