@@ -39,8 +39,7 @@ def called(task, count, **settings):
 @pytest.mark.parametrize("count", [6, 64])
 def test_nodes_of_the_same_class_come_first(count):
     task = asked([3])
-    every, most = task.labels_at(torch.arange(40))
-    assert 1 < most <= 40
+    every = task.labels_at(torch.arange(40))
     with torch.no_grad():
         graph = random_graph(40, 0.1, seed=2)
         assert torch.equal(every, NodeModel(seed=6)(graph.x, graph.edge_index).argmax(dim=1))
@@ -62,7 +61,7 @@ def test_who_is_called_is_drawn_by_the_seed():
     nodes = [tuple(sorted(one.node_id[one.center].tolist())) for one in drawn]
     assert len(set(nodes)) > 1
     # Drawn from everywhere: on average they stand where the class does (21), not at the beginning of the graph (14).
-    every, _ = asked([3]).labels_at(torch.arange(40))
+    every = asked([3]).labels_at(torch.arange(40))
     early = [called(asked([3]), 2, seed=seed) for seed in range(24)]
     ids = torch.cat([one.node_id[one.center][target.label == label] for one, target, label in early])
     wanted = torch.nonzero(every == every[3]).double().mean()
@@ -103,14 +102,6 @@ def test_graphs_have_no_reference_nodes():
 def test_the_only_node_of_a_graph_has_no_reference_nodes():
     task = asked([0], random_graph(1, seed=1))
     assert ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs()) is None
-
-
-@pytest.mark.parametrize("size", [290, 310])
-def test_a_large_instance_needs_no_reference_nodes(size):
-    graph, model = graph_of([(0, leaf) for leaf in range(1, size)], size), NodeModel(seed=6)
-    task = NodeTask(Predictor(model), input_graph(graph.x, graph.edge_index, {}, model), [3], None)
-    consensus = ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs())
-    assert (consensus is None) is (size > 300)
 
 
 def test_a_small_instance_near_a_hub_has_reference_nodes():

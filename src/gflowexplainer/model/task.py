@@ -158,14 +158,15 @@ class NodeTask(Task):
         """Returns what was found out about model and graph in earlier calls, to add to."""
         return self._kept.found(self.predictor, self.graph)
 
-    def labels_at(self, nodes: Tensor) -> tuple[Tensor | None, int]:
-        """Returns the class that the model predicts at nodes, ``[I]``, and the size of the largest instance there."""
-        instances, whole = self._instances(nodes), self._observer.whole
-        # What the model says of the whole graph is what it says of an instance in its surroundings.
-        known = None if whole is None else self.predictor.read(whole.output[nodes])
+    def labels_at(self, nodes: Tensor) -> Tensor | None:
+        """Returns the class that the model predicts at nodes, ``[I]``; ``None`` where it predicts values."""
         if self.predictor.mode == "regression":
-            return None, int(instances.node_counts.max())
-        return Target.of(self.predictor, instances, prediction=known).label, int(instances.node_counts.max())
+            return None
+        whole = self._observer.whole
+        if whole is not None:
+            # What the model says of the whole graph is what it says of an instance in its surroundings.
+            return self.predictor.read(whole.output[nodes]).argmax(dim=1)
+        return Target.of(self.predictor, self._instances(nodes)).label
 
     @property
     def _everything(self) -> bool:

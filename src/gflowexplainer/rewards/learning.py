@@ -203,7 +203,8 @@ def learn_consensus(
     """
     kinds = candidates.kinds(inputs)
     lost = NodeLosses(inputs) if lost is None else lost
-    own = None if set(kinds) == {EvidenceType.shared} else lost.at(_members(inputs, subgraphs))
+    members = _members(inputs, subgraphs)
+    own = None if set(kinds) == {EvidenceType.shared} else lost.at(members)
     described = {}
     for kind in kinds:
         raw = raw_evidence(inputs, kind, own)
@@ -226,7 +227,7 @@ def learn_consensus(
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
     if not consensus.needs_own:
         return consensus
-    own = lost.evidence(followed=consensus.uses_own)
+    own = lost.evidence(members, followed=consensus.uses_own)
     return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
 
 

@@ -42,20 +42,21 @@ class NodeLosses:
             self._asked |= new
         return self._lost
 
-    def evidence(self, *, followed: bool) -> Tensor:
-        """Returns the own evidence of all nodes, shape ``[n, 1]``: what is lost without them.
+    def evidence(self, which: Tensor | None = None, *, followed: bool) -> Tensor:
+        """Returns the own evidence of nodes, shape ``[n, 1]``: what is lost without them.
 
         Where it is followed and the class of a node is explained, it is the mean of that and of the :func:`gains`: what
         is needed among all nodes is one thing, what suffices with few of them another, and both are to be shown.
 
         Args:
+            which: The nodes that are wanted at least, shape ``[n]``; all if not given.
             followed: Whether the distribution follows it, and not only masks count it.
         """
         instances = self._inputs.instances
         of_node = instances.level != "graph" and instances.other_end is None
         if not (followed and of_node and self._inputs.target.label is not None):
-            return self.at()
-        return (self.at() + self._gains()) / 2
+            return self.at(which)
+        return (self.at(which) + self._gains()) / 2
 
     def _gains(self) -> Tensor:
         """Returns the :func:`gains`, asked once; the losses where the model cannot be asked about so little."""

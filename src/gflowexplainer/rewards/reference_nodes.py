@@ -3,7 +3,7 @@
 What preserves predictions in general cannot be told from one instance. The graph that it lies in has more nodes: some
 of these, of the same predicted class as far as there are any, serve as reference. Which ones depends on the explained
 class, the graph and the seed alone, never on what else is explained. A graph that is explained as a whole has no such
-nodes around it, and a large instance needs none: it tells much by itself, and each reference node would cost as much.
+nodes around it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from gflowexplainer.settings import Settings
 
 _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes as are needed are asked for their class, so many at once."""
-_LARGE = 300
-"""Nodes of a large instance."""
 _CONTEXTS, _ROLLOUTS = 8, 64
 """Contexts of each reference node and rollouts of all of them, at most: somebody is waiting for the first answer."""
 
@@ -44,12 +42,12 @@ class ReferenceNodes:
     def consensus(self, inputs: TaskInputs) -> Consensus | None:
         """Returns what preserves the class of the one instance of ``inputs`` in general.
 
-        It is ``None`` where there are no reference nodes: where whole graphs are explained, where the instance is
-        large, where the graph has no other node, and where no consensus is used.
+        It is ``None`` where there are no reference nodes: where whole graphs are explained, where the graph has no
+        other node, and where no consensus is used.
         """
         if self.settings.reward != RewardType.consensus or self.settings.reference_nodes == 0:
             return None
-        if not isinstance(self.task, NodeTask) or inputs.instances.num_nodes >= _LARGE:
+        if not isinstance(self.task, NodeTask):
             return None
         label = None if inputs.target.label is None else int(inputs.target.label)
         known, name = self.task.found(), ("consensus", label)
@@ -72,10 +70,9 @@ class ReferenceNodes:
             return None
         same = torch.zeros(0, dtype=torch.bool, device=called.device)
         for some in called.split(_AT_ONCE):
-            labels, most = task.labels_at(some)
+            labels = task.labels_at(some)
             same = torch.cat([same, some >= 0 if labels is None or label is None else labels.eq(label)])
-            # Where instances are large, a few must do.
-            if most >= _LARGE or same.sum() >= settings.reference_nodes:
+            if same.sum() >= settings.reference_nodes:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
         inputs = task.inputs_at(called[by_class][: settings.reference_nodes].sort().values)
