@@ -40,8 +40,12 @@ class RewardType(Choice):
 
 
 class Inference(Choice):
-    """How subgraphs are found: sampled by a trained flow network, or by a beam search under the same reward."""
+    """How subgraphs are found: sampled by a trained flow network, or by a beam search under the same reward.
 
+    ``auto``: by the flow network that was fitted, and without a fit by the search, which needs no training.
+    """
+
+    auto = "auto"
     flow = "flow"
     search = "search"
 

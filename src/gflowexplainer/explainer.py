@@ -34,7 +34,7 @@ from gflowexplainer.model.typed import TypedPredictor
 from gflowexplainer.ops.devices import device_of
 from gflowexplainer.rewards.evidence_report import EvidenceReport
 from gflowexplainer.sampler import FlowSampler, SamplerState
-from gflowexplainer.settings import Settings
+from gflowexplainer.settings import SOUGHT, Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.storage.files import is_file
 from gflowexplainer.training.checkpoint import CHECKPOINT
@@ -77,9 +77,9 @@ class GFlowExplainer(ExplainerAlgorithm):
                                                                          task_level="node", return_type="raw"))
         explanation = explainer(data.x, data.edge_index, index=42)
 
-    Without :meth:`fit`, each asked instance gets a short training of its own (:data:`ALONE`; a few seconds), and nodes
-    learn what preserves their class from reference nodes, once for a model and a graph. After
-    :meth:`fit`, the one trained flow network explains any instance of the same model, also unseen ones, at once.
+    Without :meth:`fit`, each asked instance is searched by itself, and nodes learn what preserves their class from
+    reference nodes, once for a model and a graph. After :meth:`fit`, the one trained flow network explains any instance
+    of the same model, also unseen ones, at once.
 
     The same seed gives the same answer on every run, and an instance is explained the same alone and among others.
 
@@ -88,9 +88,10 @@ class GFlowExplainer(ExplainerAlgorithm):
         num_samples: Subgraphs sampled for each explanation.
         weighting: ``"policy"``: probabilities are how often the flow network samples a subgraph. ``"reward"``: samples
             are weighed by their reward, so that they are right for this one instance even where the network is off.
-        inference: ``"flow"``: a flow network is trained and samples subgraphs. ``"search"``: a beam search, as wide as
-            ``num_samples``, under the same reward; nothing is trained. Its subgraphs are as good and come sooner where
-            explanations are few, but it tells nothing of what it passed by.
+        inference: ``"flow"``: a flow network is trained and samples subgraphs; without a fit, one for each instance
+            (:data:`ALONE`). ``"search"``: a beam search, as wide as ``num_samples``, under the same reward; nothing is
+            trained. ``"auto"``: the flow network after a fit. Without one the search, but for links, and where a
+            setting of the network, of its training or of another reward is given: then a flow network for each.
         num_hops: Message-passing steps of the models to explain; counted if not given.
         certificate_limit: Connected subgraphs up to which the exact distance is computed when it is asked for.
         memory_budget: Bytes that one batch of work may take, roughly; by default 1 GiB on a CPU, and a quarter of the
@@ -109,7 +110,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         preset: str = "default",
         num_samples: int = 64,
         weighting: str = "policy",
-        inference: str = "flow",
+        inference: str = "auto",
         num_hops: int | None = None,
         certificate_limit: int = 20_000,
         memory_budget: int | None = None,
@@ -204,7 +205,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         task = task_of_call(predictor, x, edge_index, request, self._kept)
         if len(task) > MOST_ALONE and index is None and self._fitted is None:
             raise InstanceError(
-                f"No 'index' means all {len(task)} predictions, and each would be trained on by itself. Pass the "
+                f"No 'index' means all {len(task)} predictions, and each would be explained by itself. Pass the "
                 "'index' of those to explain, or call 'fit' first."
             )
         found = self._explain(task, config, progress=False)
@@ -281,7 +282,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         identity = None if folder is None else task.identity(self.settings.to_dict())
         with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
             trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric, identity=identity)
-            if self.inference == Inference.flow:
+            if self.inference != Inference.search:
                 trainer.run(folder, progress=progress, callback=callback)
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
@@ -309,8 +310,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         """Explains many predictions at once; returns explanations in the order of ``index``.
 
         What is shown of an explanation (subgraphs, predictions with and without them, masks) is computed when it is
-        looked at. Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that each instance is
-        trained on by itself.
+        looked at. Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that one instance is
+        explained after the other.
         """
         config, task = self._task(
             model,
@@ -339,7 +340,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             fitted=self._fitted,
             num_samples=self.num_samples,
             weighting=self.weighting,
-            inference=self.inference,
+            inference=self._way(task),
             certificate_limit=self.certificate_limit,
             budget=self._budget(task.index.device),
             model_name=name,
@@ -449,6 +450,13 @@ class GFlowExplainer(ExplainerAlgorithm):
             # What a model keeps while it works is a few times the size of its batch, which is what is counted.
             memory_budget=max(1, self._budget(device_of(model, torch.device("cpu"))) // 4),
         )
+
+    def _way(self, task: AnyTask) -> Inference:
+        """Returns how the subgraphs of a task are found."""
+        if self.inference != Inference.auto:
+            return Inference(self.inference)
+        untrained = self._fitted is None and self._preset in ("default", "gpu") and SOUGHT.issuperset(self._changes)
+        return Inference.search if untrained and task.predictor.level != "edge" else Inference.flow
 
     def _refuse_search(self, task: AnyTask) -> None:
         if self.inference == Inference.search and task.predictor.level == "edge":

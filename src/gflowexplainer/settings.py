@@ -35,6 +35,13 @@ CHOICES: dict[str, type[Choice]] = {
     "parents": ParentRule,
 }
 """Settings that are choices."""
+SOUGHT = frozenset(
+    {
+        *("max_nodes", "min_nodes", "beta", "relative_beta", "num_contexts", "keep_probability", "evidence", "removal"),
+        *("direction", "pooling", "max_graph_nodes", "reference_nodes", "seed"),
+    }
+)
+"""Settings of what is looked for. The others are of other rewards, of the network or of its training."""
 
 
 @dataclass(frozen=True)

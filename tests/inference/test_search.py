@@ -54,13 +54,71 @@ def test_a_wide_beam_finds_every_connected_subgraph_once_and_weighs_it_by_reward
 @pytest.mark.parametrize("level", ["node", "graph"])
 def test_the_best_of_each_size_go_on(level: str) -> None:
     reward, places, _ = reward_of(level)
-    every, narrow = (search(reward.instances, reward, 3, width)[0] for width in (WIDE, 2))
+    every, narrow = (search(reward.instances, reward, 4, width)[0] for width in (WIDE, 2))
     score = dict(zip(sets_of(every), reward.log_score(every).tolist(), strict=True))
     seen = set(sets_of(narrow))
-    for size in (1, 2):
-        best = sorted((nodes for nodes in seen if len(nodes) == size), key=lambda nodes: -score[nodes])[:2]
-        around = {nodes | {n} for nodes in best for member in nodes for n in places[member] if n not in nodes}
-        assert {nodes for nodes in seen if len(nodes) == size + 1} == around
+    for size in (1, 2, 3):
+        here = {nodes for nodes in seen if len(nodes) == size}
+        around = {nodes | {n} for nodes in here for member in nodes for n in places[member] if n not in nodes}
+        best = sorted(around, key=lambda nodes: -score[nodes])[:2]
+        assert {nodes for nodes in seen if len(nodes) == size + 1} == set(best)
+
+
+def passed(places: nx.Graph, nodes: frozenset[int], center: int | None) -> float:
+    """Returns the probability that random growth passes some nodes, from all ways to them."""
+    if len(nodes) == 1:
+        return 1.0 if center is not None else 1 / len(places)
+    total = 0.0
+    for last in nodes - {center}:
+        before = nodes - {last}
+        if nx.is_connected(places.subgraph(before)):
+            around = {n for member in before for n in places[member]} - before
+            total += passed(places, before, center) / len(around)
+    return total
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_a_narrow_beam_weighs_every_subgraph_right_on_average(level: str) -> None:
+    """Over many seeds, the mean weight of a subgraph is its reward times the probability that growth passes it."""
+    reward, places, center = reward_of(level)
+    rounds, most, width = 200, 3, 6
+    mean: dict[frozenset[int], list[float]] = {nodes: [] for nodes in connected_sets(places, most, center)}
+    for seed in range(rounds):
+        found, log_weight = search(reward.instances, reward, most, width, "growth", seed)
+        assert max(torch.bincount(found.size)) <= width
+        for nodes, value in zip(sets_of(found), log_weight.exp().tolist(), strict=True):
+            mean[nodes].append(value)
+    every = search(reward.instances, reward, most, WIDE)[0]
+    held = dict(zip(sets_of(every), reward.log_reward(every).exp().tolist(), strict=True))
+    assert any(len(values) < rounds for values in mean.values())
+    for nodes, values in mean.items():
+        values += [0.0] * (rounds - len(values))
+        deviation = float(torch.tensor(values).std()) / rounds**0.5
+        assert sum(values) / rounds == pytest.approx(
+            held[nodes] * passed(places, nodes, center), abs=5 * deviation + 1e-9
+        )
+
+
+def test_without_a_fit_nothing_is_trained_unless_training_is_set() -> None:
+    data, model = random_graph(30, 0.08, seed=1), NodeModel(seed=1)
+    small = {"max_nodes": 3, "num_samples": 8, "num_contexts": 4, "reference_nodes": 4}
+
+    def read(explainer: GFlowExplainer) -> str:
+        (found,) = explainer.explain(model, data, [3], progress=False)
+        return str(found.weighting)
+
+    # What a search finds is weighed by reward, what a network samples is counted.
+    assert read(GFlowExplainer(**small)) == "reward"
+    assert read(GFlowExplainer(**small, inference="flow", epochs=2)) == "policy"
+    assert read(GFlowExplainer(**small, epochs=2)) == "policy"
+    assert read(GFlowExplainer(**small, max_updates=2).fit(model, data, [0, 3, 7], progress=False)) == "policy"
+
+
+def test_what_was_searched_for_is_certified_by_what_is_shown() -> None:
+    data, model = random_graph(12, 0.2, seed=1), NodeModel(seed=1)
+    explainer = GFlowExplainer(max_nodes=4, num_samples=WIDE, num_contexts=4, reference_nodes=4)
+    (found,) = explainer.explain(model, data, [3], progress=False)
+    assert found.certificate.distance == found.certificate.shown_distance == pytest.approx(0, abs=1e-6)
 
 
 def test_the_class_searches_without_training(tmp_path) -> None:

@@ -133,7 +133,7 @@ def _self_test() -> list[Finding]:
     from gflowexplainer.explanation.explanation import SubgraphExplanation
     from gflowexplainer.testing import NodeModel, house
 
-    algorithm = GFlowExplainer(max_nodes=3, epochs=20, seed=0)
+    algorithm = GFlowExplainer(max_nodes=3, epochs=20, seed=0, inference="flow")
     (explanation,) = algorithm.explain(NodeModel(), house(), [0], progress=False)
     distance = explanation.certificate.distance
     if distance is None or not 0 <= distance < 0.5:

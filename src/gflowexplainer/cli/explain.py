@@ -48,7 +48,7 @@ def explain(
         typer.Option(
             "--fit",
             help="Fit one flow network to all asked instances first, so that they learn from one another; otherwise "
-            "each gets a short training of its own.",
+            "each is searched by itself.",
             rich_help_panel="How",
         ),
     ] = False,
@@ -182,7 +182,7 @@ def _algorithm(
         if value is not None:
             raise ConfigError(f"'{name}' cannot change an explainer that is fitted. Leave it out, or --explainer.")
     algorithm = GFlowExplainer.load(folder)
-    if sampling.get("inference") == Inference.flow and algorithm.inference == Inference.search:
+    if algorithm.inference == Inference.search and sampling.get("inference", Inference.search) != Inference.search:
         raise ConfigError(f"'{folder}' was fitted with --inference search, so it has no flow network. Fit it again.")
     for name, value in sampling.items():
         setattr(algorithm, name, value)

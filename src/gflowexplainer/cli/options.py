@@ -110,7 +110,7 @@ Inference = Annotated[
     str | None,
     typer.Option(
         help="'flow': a flow network is trained and samples. 'search': a beam search under the same reward, nothing is "
-        "trained. (default: flow)",
+        "trained. 'auto': flow after a fit, search without one, but for links. (default: auto)",
         rich_help_panel=_HOW,
     ),
 ]

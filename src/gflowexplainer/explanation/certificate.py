@@ -17,7 +17,8 @@ class Certificate:
     All distances lie in [0, 1]; 0 is exact.
 
     Attributes:
-        distance: Total variation between what the flow network samples from and the target: how well it learned.
+        distance: Total variation between what the flow network samples from and the target: how well it learned. Of a
+            search, which learns nothing, the same as ``shown_distance``.
         shown_distance: Total variation between the probabilities in ``explanation.subgraphs`` and the target; on top
             of ``distance`` it holds the noise of a finite number of samples, which the reward weighting lessens.
         node_error: Largest difference between a node's shown and its exact probability.

@@ -32,7 +32,9 @@ def same_model(sampler: FlowSampler, model_name: str) -> bool:
         return model_fingerprint(model) == model_name
 
 
-def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str) -> Certificate:
+def certify(
+    sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str, *, trained: bool = True
+) -> Certificate:
     """Measures what was learned and what is shown against the truth of one instance.
 
     Args:
@@ -41,6 +43,7 @@ def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: in
         instance: Which of them to certify.
         limit: Number of connected subgraphs above which nothing is computed.
         model_name: Fingerprint of the model when it was explained; if it has changed since, nothing is computed.
+        trained: Whether the network was trained. Where subgraphs were searched for, what is shown is all there is.
     """
     instances = sampler.instances
     if not same_model(sampler, model_name):
@@ -55,8 +58,8 @@ def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: in
             "Raise 'certificate_limit' or lower 'max_nodes'."
         )
     target = target_distribution(enumeration, sampler.reward, sampler.settings.measure)
-    learned = terminal_distribution(enumeration, sampler.network.policy, sampler.encode())
     shown = _shown(enumeration, estimates, instance)
+    learned = terminal_distribution(enumeration, sampler.network.policy, sampler.encode()) if trained else shown
     nodes = slice(int(instances.ptr[instance]), int(instances.ptr[instance + 1]))
     exact_node = exact_marginals(enumeration, target)[0][nodes]
     return Certificate(

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
@@ -66,6 +67,7 @@ class SampledExplanations:
         certificate_limit: Connected subgraphs up to which a certificate is computed.
         model_name: Fingerprint of the explained model.
         config: Mode, level and return type of the model.
+        inference: How the subgraphs were found: ``"flow"`` or ``"search"``.
     """
 
     sampler: FlowSampler
@@ -76,6 +78,7 @@ class SampledExplanations:
     certificate_limit: int
     model_name: str
     config: ModelConfig | None = None
+    inference: str = Inference.flow
 
     def __len__(self) -> int:
         return len(self.sampler.instances)
@@ -161,7 +164,15 @@ class SampledExplanations:
         graph, center = inputs.graphs[i], int(instances.center[i])
         name = int(instances.node_id[center]) if center >= 0 and instances.other_end is None else None
         kind = None if name is None or graph.typed is None else graph.typed.name(name)
-        compute = partial(certify, self.sampler, self.estimates, i, self.certificate_limit, self.model_name)
+        compute = partial(
+            certify,
+            self.sampler,
+            self.estimates,
+            i,
+            self.certificate_limit,
+            self.model_name,
+            trained=self.inference == Inference.flow,
+        )
         distribution = SubgraphDistribution(
             rank=partial(self._rank, i),
             node=name if kind is None else kind[1],
@@ -295,17 +306,25 @@ class SampledExplanations:
         """Lists the different subgraphs of an instance, best first."""
         instances, (order, first) = self.sampler.instances, self._rows
         rows = order[int(first[i]) : int(first[i + 1])]
-        center, begin = int(instances.center[i]), int(instances.ptr[i])
-        probability = self.estimates.node[begin : int(instances.ptr[i + 1])].tolist()
-        node_id = instances.node_id[begin : int(instances.ptr[i + 1])].tolist()
-        name = self._namer(i)
-        roots = {center} if instances.other_end is None else {center, int(instances.other_end[i])}
-        columns = (self.estimates.subgraphs.members[rows], self.estimates.probability[rows], self._log_reward[rows])
+        begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+        # Inside a subgraph what is explained stands first, then the most probable nodes.
+        center, place = int(instances.center[i]), np.arange(begin, end)
+        ends = [center] if instances.other_end is None else [center, int(instances.other_end[i])]
+        probable = self.estimates.node[begin:end].cpu().numpy()
+        node_at = np.lexsort((place, -probable, place != center, ~np.isin(place, ends)))
+        members = self.estimates.subgraphs.members[rows].cpu().numpy()
+        slots = np.where(members >= 0, np.argsort(node_at)[np.maximum(members - begin, 0)], place.size)
+        slots.sort(axis=1)
+        name, node_id = self._namer(i), instances.node_id[begin:end].cpu().numpy()[node_at].tolist()
+        columns = (
+            rows.tolist(),
+            slots.tolist(),
+            self.estimates.probability[rows].tolist(),
+            self._log_reward[rows].tolist(),
+        )
         found = []
-        for row, slots, share, log_reward in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
-            members = [m - begin for m in slots if m >= 0]
-            members.sort(key=lambda m: (m + begin not in roots, m + begin != center, -probability[m], m))
-            nodes = tuple(name(node_id[m]) for m in members)
+        for row, own, share, log_reward in zip(*columns, strict=True):
+            nodes = tuple(name(node_id[slot]) for slot in own if slot < place.size)
             # The evidence of a large value is beyond what its exponential can hold; the order is that of the evidence.
             reward = math.exp(min(log_reward, _LARGEST_LOG))
             found.append((log_reward, RankedSubgraph(nodes, share, reward, self.predictions, row)))
@@ -338,7 +357,9 @@ def explain_instances(
     instances = sampler.instances
     if inference == Inference.search:
         settings = sampler.settings
-        found, log_weight = search(instances, sampler.reward, settings.max_nodes, num_samples, settings.measure)
+        found, log_weight = search(
+            instances, sampler.reward, settings.max_nodes, num_samples, settings.measure, settings.seed
+        )
         return SampledExplanations(
             sampler,
             estimate_from_samples(instances, found, log_weight),
@@ -348,6 +369,7 @@ def explain_instances(
             certificate_limit,
             model_name,
             config,
+            Inference.search,
         )
     every = torch.arange(len(instances), device=instances.device)
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
