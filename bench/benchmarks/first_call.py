@@ -23,7 +23,7 @@ from gflowexplainer.storage.files import write_text
 
 NODES, FIRST, TOP, HOPS = 24, 3, 8, 3
 """Explained nodes, those whose call is the first of an explainer, nodes that are scored, and hops that a GNN sees."""
-WAYS = ("flow", "search")
+WAYS = ("auto", "flow")
 
 
 def measure(gnn: str, seed: int, number: int) -> dict[str, Any]:
