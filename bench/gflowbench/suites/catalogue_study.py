@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from gflowbench.protocol.problems import problem
 from gflowbench.suites.logic_suite import NAMES as LOGIC
 from gflowbench.suites.run import Cell, prepare
+from gflowbench.suites.task import TaskTruth
 from gflowexplainer import GFlowExplainer, motifs
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 
@@ -46,7 +47,7 @@ def catalogue_task(name: str, number: int, out: Path) -> CatalogueTask:
     if name in LOGIC:
         found = prepare(Cell("logic", name, "gin", 0, "ours", None, number), out)
         task = found.task
-        index = [i for i in task.splits["test"].tolist() if i in task.truths][:number]
+        index = _half_of_each([i for i in task.splits["test"].tolist() if i in task.truths], task.truths, number)
         truths = [list(task.truths[i].parts) for i in index]
         if task.level == "graph":
             return CatalogueTask(found.model, [task.graphs[i] for i in index], None, task.model_config, truths)
@@ -66,6 +67,21 @@ def catalogue_task(name: str, number: int, out: Path) -> CatalogueTask:
     own = {int(m): tuple(torch.nonzero(graph.motif_id == m).flatten().tolist()) for m in graph.motif_id.unique()}
     truths = [[own[int(graph.motif_id[i])]] if graph.motif_id[i] >= 0 else [] for i in index]
     return CatalogueTask(loaded.model, graph, index, config, truths)
+
+
+def _half_of_each(index: list[int], truths: Mapping[int, TaskTruth], number: int) -> list[int]:
+    """Picks evenly from the test set, half with a truth and half without where there are both.
+
+    Neighbouring nodes of a node task lie in one component and share what is near them.
+    """
+    kinds = [[i for i in index if bool(truths[i].parts) == decided] for decided in (True, False)]
+    kinds = [kind for kind in kinds if kind]
+    each = number // len(kinds)
+    return sorted(i for kind in kinds for i in _evenly(kind, min(each, len(kind))))
+
+
+def _evenly(values: Sequence[int], number: int) -> list[int]:
+    return [values[place] for place in torch.linspace(0, len(values) - 1, number).long().tolist()]
 
 
 def _motifs(graph: Data) -> NodeSets:
