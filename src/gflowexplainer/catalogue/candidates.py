@@ -1,4 +1,4 @@
-"""What recurs in the explanations of a class: subgraphs grouped by canonical form, fragments counted for their whole."""
+"""What recurs in explanations of a class: subgraphs grouped by canonical form, fragments counted for their whole."""
 
 from __future__ import annotations
 
