@@ -42,10 +42,10 @@ class CatalogueTask:
     truths: list[NodeSets]
 
 
-def catalogue_task(name: str, number: int, out: Path) -> CatalogueTask:
+def catalogue_task(name: str, number: int, out: Path, seed: int = 0) -> CatalogueTask:
     """Makes the task of a dataset or of a logic task, with about ``number`` predictions, half of each kind."""
     if name in LOGIC:
-        found = prepare(Cell("logic", name, "gin", 0, "ours", None, number), out)
+        found = prepare(Cell("logic", name, "gin", seed, "ours", None, number), out)
         task = found.task
         index = _half_of_each([i for i in task.splits["test"].tolist() if i in task.truths], task.truths, number)
         truths = [list(task.truths[i].parts) for i in index]
@@ -89,16 +89,17 @@ def _motifs(graph: Data) -> NodeSets:
     return [tuple(torch.nonzero(graph.motif_id == m).flatten().tolist()) for m in numbers]
 
 
-def measure_catalogue(name: str, number: int, out: Path) -> dict[str, Any]:
+def measure_catalogue(name: str, number: int, out: Path, seed: int = 0) -> dict[str, Any]:
     """Makes a catalogue, compares the first motif of each class with the truth, and checks its rules.
 
     A class is judged where at least half of its predictions have a truth. Its first motif is right if it is one of the
     true ones; its support is compared with the share of the class's predictions that have this truth. Rules are those
     of a catalogue of the first half, and a decision tree of depth 3 knows the same motifs' presence; both are measured
-    on the other half.
+    on the other half. The seed is that of a logic task, of its GNN and of the explainer.
     """
-    task = catalogue_task(name, number, out)
-    explainer = GFlowExplainer(seed=0).fit(task.model, task.data, task.index, model_config=task.config, progress=False)
+    task = catalogue_task(name, number, out, seed)
+    explainer = GFlowExplainer(seed=seed)
+    explainer.fit(task.model, task.data, task.index, model_config=task.config, progress=False)
     found = explainer.explain(task.model, task.data, task.index, model_config=task.config, progress=False)
     for one in found:
         _ = one.subgraphs, one.known_parts
