@@ -10,22 +10,31 @@ from gflowexplainer import SubgraphExplanation, motifs
 from gflowexplainer.catalogue.canonical_form import canonical_form
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
+from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
 from gflowexplainer.explanation.studies import Studies
 
 CONFIG = ModelConfig(mode="multiclass_classification", task_level="graph", return_type="probs")
 TRIANGLE, SQUARE = [(0, 1), (1, 2), (0, 2)], [(0, 1), (1, 2), (2, 3), (3, 0)]
+HOUSE = [*SQUARE, (0, 4), (1, 4)]
 
 
-def planted(label, shape, tail, found, *, colours=None, model="m"):
-    """A graph: a shape with a tail of some nodes; the explanation shows the nodes ``found``."""
+def planted(label, shape, tail, found, *, colours=None, model="m", parts=None):
+    """A graph: a shape with a tail of some nodes; the explanation shows the nodes ``found``, and ``parts``."""
     size = 1 + max(max(edge) for edge in shape)
     edges = shape + [(size - 1 if i == 0 else size + i - 1, size + i) for i in range(tail)]
     total = size + tail
     x = torch.ones(total, 1) if colours is None else torch.eye(3)[torch.tensor(colours)]
     subgraphs = [RankedSubgraph.of(nodes, p, 1.0, (1 - label, label), (label, 1 - label)) for nodes, p in found]
+    known = tuple(Part(nodes, (1 - label, label), (label, 1 - label)) for nodes in parts or ())
     distribution = SubgraphDistribution(
-        lambda: subgraphs, None, "policy", 64, 60.0, PendingCertificate.computed(Certificate(reason="no"))
+        lambda: subgraphs,
+        None,
+        "policy",
+        64,
+        60.0,
+        PendingCertificate.computed(Certificate(reason="no")),
+        find_parts=None if parts is None else lambda: Parts(known, (), (), 1.0, 0.0),
     )
     whole = torch.tensor([[0.9, 0.1] if label == 0 else [0.1, 0.9]])
     e = SubgraphExplanation.of(
@@ -68,6 +77,39 @@ def test_a_fragment_that_only_the_motif_has_counts_for_it():
     assert best.support == 1
 
 
+def test_a_motif_that_is_sampled_after_its_fragment_is_first():
+    # The model needs four of five nodes, and these lie in no graph without the fifth.
+    found = [((0, 1, 2, 3), 0.75), ((0, 1, 2, 3, 4), 0.25)]
+    ones = [planted(1, HOUSE, tail, found, parts=[(0, 1, 2, 3)]) for tail in (1, 2, 3, 4)]
+    zeros = [planted(0, TRIANGLE, tail, [((0, 1, 2), 1.0)]) for tail in (1, 2, 3)]
+    best = motifs(ones + zeros).by_class[1][0]
+    assert best.form == canonical_form([""] * 5, dict.fromkeys(HOUSE, ""))
+    assert (best.support, best.share) == (1.0, pytest.approx(1.0))
+    # Where the fragment lies in other graphs too, it is the fragment that the model looks at.
+    ones.append(planted(1, SQUARE, 2, [((0, 1, 2, 3), 1.0)], parts=[(0, 1, 2, 3)]))
+    assert len(motifs(ones + zeros).by_class[1][0]) == 4
+
+
+def test_what_hangs_on_every_motif_does_not_belong_to_it():
+    found = [((0, 1, 2), 0.6), ((0, 1, 2, 3), 0.4)]
+    ones = [planted(1, TRIANGLE, tail, found) for tail in (1, 2, 3, 4)]
+    zeros = [planted(0, SQUARE, tail, [((0, 1, 2, 3), 1.0)]) for tail in (1, 2, 3)]
+    assert [len(entry) for entry in motifs(ones + zeros).by_class[1]] == [3]
+
+
+def test_the_part_that_preserves_the_prediction_counts_beside_the_first_subgraph():
+    found = [((0, 1, 2, 3), 0.4), ((0, 1, 2), 0.6)]
+    ones = [planted(1, TRIANGLE, tail, found, parts=[(0, 1, 2)]) for tail in (1, 2, 3)]
+    zeros = [planted(0, SQUARE, tail, [((0, 1, 2, 3), 1.0)], parts=[(0, 1)]) for tail in (1, 2, 3)]
+    made = motifs(ones + zeros)
+    assert [(len(entry), entry.share) for entry in made.by_class[1]] == [
+        (3, pytest.approx((1 + 0.6) / 3)),
+        (4, pytest.approx((1 + 0.4) / 3)),
+    ]
+    # A part may be smaller than the first subgraph, which shows the motif all the same.
+    assert (len(made.by_class[0][0]), made.by_class[0][0].support) == (4, 1.0)
+
+
 def test_where_no_motif_tells_classes_apart_what_is_shown_most_goes_first():
     shapes = [(TRIANGLE, (0, 1, 2)), (SQUARE, (0, 1, 2, 3)), (SQUARE, (0, 1, 2, 3))]
     found = motifs(
@@ -79,6 +121,19 @@ def test_where_no_motif_tells_classes_apart_what_is_shown_most_goes_first():
     # An edge lies in all that is shown, but next to no weight is on it.
     for entries in found.by_class.values():
         assert [(len(entry), entry.score) for entry in entries] == [(4, 0.0), (3, 0.0), (2, 0.0)]
+
+
+def test_a_difference_that_may_be_chance_does_not_tell_classes_apart():
+    # One graph of the others lacks the square: 1 against 3 of 4 says nothing, and what is shown most goes first.
+    ones = [planted(1, HOUSE, tail, [((0, 1, 4), 0.9), ((0, 1, 2, 3), 0.1)]) for tail in (1, 2, 3, 4)]
+    zeros = [planted(0, shape, 1, [((0, 1), 1.0)]) for shape in (HOUSE, HOUSE, HOUSE, TRIANGLE)]
+    triangle, square = sorted(motifs(ones + zeros, min_support=0).by_class[1], key=len)
+    assert (square.present, square.elsewhere, square.contrast) == (1.0, 0.75, 0.0)
+    assert triangle.number < square.number
+    # 1 against 3 of 40 is none: shares of 5 in 6 and 4 in 42 with the errors 0.152 and 0.045 by hand.
+    zeros = [planted(0, shape, 1, [((0, 1), 1.0)]) for shape in [HOUSE] * 3 + [TRIANGLE] * 37]
+    square = max(motifs(ones + zeros, min_support=0).by_class[1], key=len)
+    assert square.contrast == square.score / square.share**0.5 == pytest.approx(1 - 3 / 40)
 
 
 def test_a_class_of_absence_gets_a_rule_of_absence():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from gflowbench.protocol.problems import problem
 from gflowbench.suites.logic_suite import NAMES as LOGIC
 from gflowbench.suites.run import Cell, prepare
+from gflowbench.suites.task import TaskTruth
 from gflowexplainer import GFlowExplainer, motifs
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 
@@ -41,12 +42,12 @@ class CatalogueTask:
     truths: list[NodeSets]
 
 
-def catalogue_task(name: str, number: int, out: Path) -> CatalogueTask:
+def catalogue_task(name: str, number: int, out: Path, seed: int = 0) -> CatalogueTask:
     """Makes the task of a dataset or of a logic task, with about ``number`` predictions, half of each kind."""
     if name in LOGIC:
-        found = prepare(Cell("logic", name, "gin", 0, "ours", None, number), out)
+        found = prepare(Cell("logic", name, "gin", seed, "ours", None, number), out)
         task = found.task
-        index = [i for i in task.splits["test"].tolist() if i in task.truths][:number]
+        index = _half_of_each([i for i in task.splits["test"].tolist() if i in task.truths], task.truths, number)
         truths = [list(task.truths[i].parts) for i in index]
         if task.level == "graph":
             return CatalogueTask(found.model, [task.graphs[i] for i in index], None, task.model_config, truths)
@@ -68,21 +69,37 @@ def catalogue_task(name: str, number: int, out: Path) -> CatalogueTask:
     return CatalogueTask(loaded.model, graph, index, config, truths)
 
 
+def _half_of_each(index: list[int], truths: Mapping[int, TaskTruth], number: int) -> list[int]:
+    """Picks evenly from the test set, half with a truth and half without where there are both.
+
+    Neighbouring nodes of a node task lie in one component and share what is near them.
+    """
+    kinds = [[i for i in index if bool(truths[i].parts) == decided] for decided in (True, False)]
+    kinds = [kind for kind in kinds if kind]
+    each = number // len(kinds)
+    return sorted(i for kind in kinds for i in _evenly(kind, min(each, len(kind))))
+
+
+def _evenly(values: Sequence[int], number: int) -> list[int]:
+    return [values[place] for place in torch.linspace(0, len(values) - 1, number).long().tolist()]
+
+
 def _motifs(graph: Data) -> NodeSets:
     numbers = [int(m) for m in graph.motif_id.unique() if m >= 0]
     return [tuple(torch.nonzero(graph.motif_id == m).flatten().tolist()) for m in numbers]
 
 
-def measure_catalogue(name: str, number: int, out: Path) -> dict[str, Any]:
+def measure_catalogue(name: str, number: int, out: Path, seed: int = 0) -> dict[str, Any]:
     """Makes a catalogue, compares the first motif of each class with the truth, and checks its rules.
 
     A class is judged where at least half of its predictions have a truth. Its first motif is right if it is one of the
     true ones; its support is compared with the share of the class's predictions that have this truth. Rules are those
     of a catalogue of the first half, and a decision tree of depth 3 knows the same motifs' presence; both are measured
-    on the other half.
+    on the other half. The seed is that of a logic task, of its GNN and of the explainer.
     """
-    task = catalogue_task(name, number, out)
-    explainer = GFlowExplainer(seed=0).fit(task.model, task.data, task.index, model_config=task.config, progress=False)
+    task = catalogue_task(name, number, out, seed)
+    explainer = GFlowExplainer(seed=seed)
+    explainer.fit(task.model, task.data, task.index, model_config=task.config, progress=False)
     found = explainer.explain(task.model, task.data, task.index, model_config=task.config, progress=False)
     for one in found:
         _ = one.subgraphs, one.known_parts

@@ -323,12 +323,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("what", choices=(*MEASURES, "tables"))
     parser.add_argument("names", nargs="*", help="published datasets, or tasks of the logic suite")
     parser.add_argument("--number", type=int, default=100, help="instances of each")
+    parser.add_argument("--seed", type=int, default=0, help="seed of catalogues")
     parser.add_argument("--out", type=Path, default=Path("results/studies"), help="folder of results and GNNs")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     try:
         for name in options.names:
-            found = MEASURES[options.what](name, options.number, options.out)
+            seeded = {"seed": options.seed} if options.what == "catalogue" else {}
+            found = MEASURES[options.what](name, options.number, options.out, **seeded)
             write_json(options.out / "cells" / f"{options.what}-{name}.json", found)
             print(dumps(found, indent=1), flush=True)
         if options.what == "tables":

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from gflowbench.suites.catalogue_study import _judged
+from gflowbench.suites.catalogue_study import _half_of_each, _judged
 from gflowbench.suites.studies import _class_without, _needed_nodes, write_tables
+from gflowbench.suites.task import Combination, TaskTruth
 from gflowexplainer.catalogue.canonical_form import canonical_form
 from gflowexplainer.storage.files import write_json
 
@@ -30,6 +31,15 @@ def test_a_class_is_judged_by_its_truth():
     assert (said["right"], said["support"], said["truth"]) == (True, 0.9, 1.0)
     assert not _judged(1, [], labels, truths)["right"]
     assert not _judged(0, found, labels, [[], [], [], [], []])["judged"]
+
+
+def test_half_of_the_predictions_have_a_truth_and_all_are_spread():
+    some, none = TaskTruth(9, Combination.ANY, ((0, 1),)), TaskTruth(9, Combination.NONE)
+    truths = {i: some if i % 5 == 0 else none for i in range(100)}
+    chosen = _half_of_each(list(range(100)), truths, 8)
+    assert [i for i in chosen if i % 5 == 0] == [0, 30, 60, 95]
+    assert [i for i in chosen if i % 5] == [1, 33, 66, 99]
+    assert _half_of_each(list(range(100)), dict.fromkeys(range(100), some), 4) == [0, 33, 66, 99]
 
 
 class MoreThanTwoOnes(nn.Module):

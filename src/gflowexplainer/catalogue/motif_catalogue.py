@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
+from gflowexplainer.catalogue.candidates import Candidate, closed, find_candidates
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.matching import LabelledGraph, holds
 from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
@@ -18,12 +18,8 @@ from gflowexplainer.explanation.explanation import SubgraphExplanation
 Labels = Callable[[SubgraphExplanation], Sequence[str]] | Sequence[Sequence[str]] | None
 _KINDS = 64
 """Different rows of features up to which they are labels; above, only structure counts."""
-_LISTED = 5
-_CANDIDATES = 40
 _USED = 6
 _EXAMPLES = 5
-_SHOWN_WHOLE = 0.25
-"""How often a motif must be shown, as a share of how often a fragment of it is, for the fragment to count for it."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,7 @@ class Motif:
         support: Share of the class's explanations whose first subgraph, or parts, hold it or such a fragment.
         present: Share of the class's graphs (at node level: computation graphs, at the explained node) that hold it.
         elsewhere: The same of the other classes; ``None`` where there are none.
+        contrast: How much more often the class has it than others; 0 where that may be chance, 1 without others.
         probability_with: Mean probability of the class, or value, with only it.
         probability_without: The same without it.
         examples: Positions of explanations that show exactly it, with its nodes there.
@@ -50,6 +47,7 @@ class Motif:
     support: float
     present: float
     elsewhere: float | None
+    contrast: float
     probability_with: float
     probability_without: float
     examples: tuple[tuple[int, tuple[Any, ...]], ...]
@@ -60,8 +58,7 @@ class Motif:
     @property
     def score(self) -> float:
         """What motifs of a class are ordered by: how much more the class has it than others, and how often shown."""
-        contrast = 1.0 if self.elsewhere is None else max(self.present - self.elsewhere, 0.0)
-        return contrast * self.share**0.5
+        return self.contrast * self.share**0.5
 
     def smiles(self) -> str:
         """Writes a motif whose labels are elements as canonical SMILES; edge labels 1, 2, 3 and 1.5 are bond orders."""
@@ -187,17 +184,17 @@ def motifs(
     reader = _GraphReader(labels, found)
     graphs = [reader(place, e) for place, e in enumerate(found)]
     classes = [e.explained_class for e in found]
-    chosen = [c for label in _ordered(classes) for c in _candidates(found, graphs, classes, label, min_support)]
-    forms = list(dict.fromkeys(form for _, form, _, _ in chosen))
+    chosen = [c for label in _ordered(classes) for c in find_candidates(found, graphs, classes, label, min_support)]
+    forms = list(dict.fromkeys(one.form for one in chosen))
     inside = {
         form: [holds(graph, form, at=e.explained_node) for graph, e in zip(graphs, found, strict=True)]
         for form in forms
     }
     made: dict[int | None, list[Motif]] = {label: [] for label in _ordered(classes)}
-    for (label, form, share, uses), fragments in _closed(chosen, inside):
-        motif = _motif(label, form, fragments, share, uses, found, graphs, classes, inside[form])
+    for one in closed(chosen, inside):
+        motif = _motif(one, found, graphs, classes, inside[one.form])
         if motif.support >= min_support:
-            made[label].append(motif)
+            made[one.label].append(motif)
     numbered: dict[int | None, tuple[Motif, ...]] = {}
     number = 0
     for label, entries in made.items():
@@ -217,98 +214,57 @@ def motifs(
     return MotifCatalogue(numbered, tuple(rules), catalogue.num_explanations, reader.again)
 
 
-Candidate = tuple[int | None, CanonicalForm, float, list[tuple[int, Any]]]
-"""Class, motif, mean probability, and where it is shown: explanation and subgraph."""
-
-
-def _candidates(
-    found: Sequence[SubgraphExplanation],
-    graphs: Sequence[LabelledGraph],
-    classes: Sequence[int | None],
-    label: int | None,
-    min_support: float,
-) -> Iterable[Candidate]:
-    """Groups the first subgraphs of a class's explanations by their canonical forms."""
-    own = [place for place, c in enumerate(classes) if c == label]
-    mass: dict[CanonicalForm, float] = defaultdict(float)
-    uses: dict[CanonicalForm, list[tuple[int, Any]]] = defaultdict(list)
-    for place in own:
-        listed = _shown(found[place])
-        total = sum(weight for _, weight in listed) or 1.0
-        for subgraph, weight in listed:
-            form = graphs[place].form(subgraph.nodes)
-            mass[form] += weight / total / len(own)
-            uses[form].append((place, subgraph))
-    best = sorted(mass, key=lambda form: (-mass[form], form.labels, form.edges))[:_CANDIDATES]
-    few = 2 if len(own) > 2 or min_support * len(own) >= 2 else 1
-    return [(label, form, mass[form], uses[form]) for form in best if len({p for p, _ in uses[form]}) >= few]
-
-
-def _closed(
-    chosen: Sequence[Candidate], inside: dict[CanonicalForm, list[bool]]
-) -> list[tuple[Candidate, list[CanonicalForm]]]:
-    """Counts a fragment for the whole: a motif that lies in a larger one, and in no other graphs than that.
-
-    An explanation that shows a motif but for one node shows something that only the motif has. The larger one must be
-    shown often enough by itself. Returns what is left, each with its fragments.
-    """
-    left: list[tuple[Candidate, list[CanonicalForm]]] = []
-    for label, form, share, uses in sorted(chosen, key=lambda c: -len(c[1])):
-        for place, ((of, whole, more, places), fragments) in enumerate(left):
-            same = of == label and len(whole) > len(form) and inside[whole] == inside[form]
-            if same and more >= _SHOWN_WHOLE * share and holds(LabelledGraph(whole.labels, whole.neighbors()), form):
-                left[place] = ((of, whole, more + share, places), [*fragments, form])
-                break
-        else:
-            left.append(((label, form, share, uses), []))
-    return left
-
-
-def _shown(explanation: SubgraphExplanation) -> list[tuple[Any, float]]:
-    """Returns the parts of an explanation, else its first subgraphs, with their weights: the first counts for half."""
-    parts = explanation.known_parts
-    if parts is not None and len(parts) > 1:
-        return [(part, 1.0) for part in parts]
-    listed = explanation.subgraphs[:_LISTED]
-    rest = sum(s.probability for s in listed) or 1.0
-    return [(s, s.probability / rest + (1.0 if i == 0 else 0.0)) for i, s in enumerate(listed)]
-
-
 def _motif(
-    label: int | None,
-    form: CanonicalForm,
-    fragments: Sequence[CanonicalForm],
-    share: float,
-    uses: Sequence[tuple[int, Any]],
+    one: Candidate,
     found: Sequence[SubgraphExplanation],
     graphs: Sequence[LabelledGraph],
     classes: Sequence[int | None],
     inside: Sequence[bool],
 ) -> Motif:
     """Measures a motif on the explanations and their graphs."""
-    own = [place for place, c in enumerate(classes) if c == label]
-    others = [place for place, c in enumerate(classes) if c != label]
+    own = [place for place, c in enumerate(classes) if c == one.label]
+    others = [place for place, c in enumerate(classes) if c != one.label]
     shown = 0
     for place in own:
-        parts = found[place].known_parts or found[place].subgraphs[:1]
-        nodes = {node for part in parts for node in part.nodes}
+        first = set(found[place].subgraphs[0].nodes)
+        parts = {node for part in found[place].known_parts or () for node in part.nodes}
         at = found[place].explained_node
-        shown += inside[place] and any(holds(graphs[place], one, at=at, among=nodes) for one in (form, *fragments))
-    column = 0 if label is None else label
-    with_it = [subgraph.prediction_only[column] for _, subgraph in uses[:50]]
-    without = [subgraph.prediction_without[column] for _, subgraph in uses[:50]]
+        shown += inside[place] and any(
+            holds(graphs[place], form, at=at, among=nodes)
+            for form in (one.form, *one.fragments)
+            for nodes in (first, parts)
+            if nodes
+        )
+    have, others_have = (sum(inside[place] for place in places) for places in (own, others))
+    column = 0 if one.label is None else one.label
+    with_it = [subgraph.prediction_only[column] for _, subgraph in one.uses[:50]]
+    without = [subgraph.prediction_without[column] for _, subgraph in one.uses[:50]]
+    examples = dict.fromkeys((place, tuple(subgraph.nodes)) for place, subgraph in one.uses)
     return Motif(
         number=-1,
-        label=label,
-        form=form,
-        share=share,
+        label=one.label,
+        form=one.form,
+        share=one.share,
         support=shown / len(own),
-        present=sum(inside[place] for place in own) / len(own),
-        elsewhere=sum(inside[place] for place in others) / len(others) if others else None,
+        present=have / len(own),
+        elsewhere=others_have / len(others) if others else None,
+        contrast=_contrast(have, len(own), others_have, len(others)) if others else 1.0,
         probability_with=sum(with_it) / len(with_it),
         probability_without=sum(without) / len(without),
-        examples=tuple((place, tuple(subgraph.nodes)) for place, subgraph in uses[:_EXAMPLES]),
+        examples=tuple(examples)[:_EXAMPLES],
     )
+
+
+def _contrast(have: int, own: int, others_have: int, others: int) -> float:
+    """Returns how much larger one share is than another; 0 where it is not by two standard errors.
+
+    One graph with the motif and one without are added to either side for the error (Agresti and Caffo), so that a share
+    of few graphs is never certain.
+    """
+    larger = have / own - others_have / others
+    p, q = (have + 1) / (own + 2), (others_have + 1) / (others + 2)
+    error = (p * (1 - p) / (own + 2) + q * (1 - q) / (others + 2)) ** 0.5
+    return larger if larger >= 2 * error else 0.0
 
 
 def _numbered(motif: Motif, number: int) -> Motif:
