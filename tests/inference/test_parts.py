@@ -16,7 +16,7 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
-from gflowexplainer.testing import random_graph
+from gflowexplainer.testing import NodeModel, random_graph
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 
@@ -87,10 +87,22 @@ def test_what_is_needed_one_by_one_is_shown_with_what_is_worth_nearly_as_much() 
     assert [sorted(one.parts.nodes) for one in found] == [[3, 4, 5, 6, 7], [8, 9, 10, 11, 12]]
 
 
+class SumOfMarks(nn.Module):
+    """The value is what the first column adds up to."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        batch = torch.zeros(x.size(0), dtype=torch.long) if batch is None else batch
+        return torch.zeros(int(batch.max()) + 1, 1).index_add(0, batch, x[:, :1])
+
+
 def test_what_was_asked_already_is_not_asked_again() -> None:
     """Where single losses are known from explaining, parts ask about sets of nodes only."""
-    graphs, model = [marked_path(*pair) for pair in PAIRS[:2]], BothMarks()
-    reward = prepare_reward(Settings(max_nodes=4, evidence="own"), inputs_of(model, graphs))
+    graphs, model = [marked_path(*pair) for pair in PAIRS[:2]], SumOfMarks()
+    for graph, mark in zip(graphs, (3.0, 5.0), strict=True):
+        graph.x[8, 0] = mark
+    predictor = Predictor(model, level="graph", mode="regression", num_hops=1)
+    inputs = TaskInputs.of(predictor, Instances.of_graphs(graphs))
+    reward = prepare_reward(Settings(max_nodes=4, evidence="own"), inputs)
     assert reward.own is not None
     asked = []
     handle = model.register_forward_pre_hook(lambda _, given: asked.append(given[0].size(0)))
@@ -101,6 +113,32 @@ def test_what_was_asked_already_is_not_asked_again() -> None:
     assert find_parts(reward, firsts, torch.ones(32), 0) == known
     handle.remove()
     assert sum(asked) == with_own + 2 * 16 * 15 + 2 * 16  # each graph without each node, and whole
+
+
+def test_a_needed_node_of_little_probability_brings_no_others_along() -> None:
+    """There are two of the second mark, so that neither is missed; they are the least probable nodes of all."""
+    graph = marked_path(1, 12)
+    graph.x[14] = graph.x[12]
+    probability = torch.linspace(0.3, 0.2, 16)
+    probability[[1, 12, 14]] = torch.tensor([1.0, 0.1, 0.05])
+    reward = prepare_reward(Settings(max_nodes=4), inputs_of(BothMarks(), [graph]))
+    (found,) = find_parts(reward, Subgraphs(torch.tensor([0]), torch.tensor([[1, 2]])), probability, 0)
+    assert {part.nodes for part in found} == {(1,), (12,)}
+
+
+def test_what_a_neighbour_brings_alone_is_no_loss() -> None:
+    """Own evidence of a node's class holds such gains too; which nodes are needed is asked of the model."""
+    graph = random_graph(14, 0.2, seed=3)
+    instances = Instances.around_nodes(graph.x, graph.edge_index, range(14), 2)
+    reward = prepare_reward(
+        Settings(max_nodes=5, reward="context"), TaskInputs.of(Predictor(NodeModel(), num_hops=2), instances)
+    )
+    roots = Subgraphs(torch.arange(14), instances.roots[:, None])
+    probability = torch.linspace(0.9, 0.1, instances.num_nodes)
+    reward.own = None
+    known = find_parts(reward, roots, probability, 0)
+    reward.own = torch.full((instances.num_nodes,), 50.0, dtype=torch.double)
+    assert find_parts(reward, roots, probability, 0) == known
 
 
 def test_each_part_is_connected_and_measured_on_the_model(explained) -> None:
@@ -185,8 +223,6 @@ def test_parts_are_a_sequence_of_plain_values() -> None:
 
 
 def test_a_node_has_one_part_that_is_connected_to_it() -> None:
-    from gflowexplainer.testing import NodeModel
-
     graph = random_graph(14, 0.2, seed=3)
     explanations = GFlowExplainer(seed=0, max_nodes=5, max_updates=5).explain(
         NodeModel(), graph, index=[0, 5], progress=False

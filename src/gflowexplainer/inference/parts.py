@@ -1,12 +1,14 @@
-"""Finds the parts of explanations: what is needed and holds, else the first subgraph or the fewest nodes that do.
+"""Finds the parts of explanations: what stands out and holds, else the first subgraph or the fewest nodes that do.
 
-Candidates are measured on the model with everything else removed. Where the nodes without any one of which a class is
-lost hold it by themselves, they are the explanation (around a node only if it has few others near). Otherwise, where
-the best subgraph that was found preserves the prediction, it is the one part. Where it does not, nodes join one at a
-time (those of a node's explanation connected to it), the most probable first, or those first without which the model
-loses most: the smallest set that holds, completed by those that are worth nearly as much, is taken apart into its
-connected parts, and those that are not needed are dropped. The one part of a link is its best subgraph, which joins
-both ends: nothing else is tried.
+Candidates are measured on the model with everything else removed. Of the class of a graph, the strongest set of every
+size is searched among the most probable nodes (:mod:`~gflowexplainer.inference.strongest_sets`), and the one is taken
+that stands out most. Otherwise, where the nodes without any one of which a class is lost hold it by themselves, they
+are the explanation (around a node only if it has few others near). Otherwise, where the best subgraph that was found
+preserves the prediction, it is the one part. Where it does not, nodes join one at a time (those of a node's
+explanation connected to it), the most probable first, or those first without which the model loses most: the smallest
+set that holds, completed by those that are worth nearly as much. What is taken is split into its connected parts, and
+those that are not needed are dropped. The one part of a link is its best subgraph, which joins both ends: nothing else
+is tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph,
 or anywhere in one that has no room for them elsewhere; those of a link grow from both ends.
@@ -25,6 +27,7 @@ from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, draw_random_parts, roots_of
+from gflowexplainer.inference.strongest_sets import find_strongest_sets, widest_gap
 from gflowexplainer.model.target import Target
 from gflowexplainer.ops.segments import ranges
 from gflowexplainer.rewards.base import Reward
@@ -162,12 +165,14 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors, p
     if instances.other_end is not None:
         return list(firsts)
     alone = _measure(reward, list(enumerate(firsts)))
-    asked = [i for i, held in enumerate(alone.held.tolist()) if not held]
+    strong = _standing_out(reward, neighbors, firsts, alone.held.tolist(), probability)
+    chosen = [strong.get(i, first) for i, first in enumerate(firsts)]
+    asked = [i for i, held in enumerate(alone.held.tolist()) if not held and i not in strong]
     # Around a node there may be many others; there, what holds is enough.
     small = instances.node_counts <= _FEW if instances.level != "graph" else instances.node_counts > 0
     small[asked] = True
+    small[list(strong)] = False
     lost = _lost(reward, torch.nonzero(small).flatten())
-    chosen = list(firsts)
     for i, needed in _necessary(reward, neighbors, firsts, alone.held.tolist(), lost).items():
         chosen[i] = needed
         asked = [other for other in asked if other != i]
@@ -198,15 +203,54 @@ def _smallest(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors, p
     return chosen
 
 
+def _standing_out(
+    reward: Reward, neighbors: Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], probability: Tensor
+) -> dict[int, NodeSet]:
+    """Picks of graphs whose class their most probable nodes hold the strong set that stands out most from other nodes.
+
+    Where the first subgraph holds, it is that one or another that is connected and about as large.
+    """
+    instances, target = reward.instances, reward.target
+    if instances.level != "graph" or target.label is None:
+        return {}
+    value, ptr = probability.tolist(), instances.ptr.tolist()
+    starts = {
+        i: frozenset(sorted(range(ptr[i], ptr[i + 1]), key=lambda node: (-value[node], node))[:LARGEST])
+        for i in range(len(instances))
+    }
+
+    def measure(asked: Sequence[tuple[int, NodeSet]]) -> list[tuple[float, bool]]:
+        found = _measure(reward, asked)
+        owner = torch.tensor([i for i, _ in asked], device=found.prediction.device)
+        strength = target.strength(found.prediction, owner)
+        return list(zip(strength.tolist(), found.held.tolist(), strict=True))
+
+    sizes = {i: len(first) for i, first in enumerate(firsts) if held[i]}
+    picked = {}
+    for i, strong in find_strongest_sets(measure, neighbors, starts, value, sizes).items():
+        allowed = sorted((one.nodes for one in strong.values() if one.held), key=len)
+        if held[i]:
+            size = sizes[i]
+            near = [nodes for nodes in allowed if size / 2 <= len(nodes) <= 2 * size]
+            allowed = [nodes for nodes in near if len(neighbors.components(i, nodes)) == 1]
+            allowed += [firsts[i]] if size in strong else []
+        elif allowed:
+            allowed = [nodes for nodes in allowed if len(nodes) <= 2 * len(allowed[0])]
+        nodes = widest_gap(strong, allowed, {node: value[node] for node in range(ptr[i], ptr[i + 1])})
+        if nodes:
+            picked[i] = nodes
+    return picked
+
+
 def _lost(reward: Reward, some: Tensor) -> Tensor:
     """Returns what the model loses without each node of some instances, 0 in others, shape ``[n]``.
 
-    Own evidence that is known already is taken as it is, with what a neighbour alone brings to an explained node.
+    What explaining has asked already is not asked again; but the own evidence of a node's class holds more than losses.
     """
     instances = reward.instances
     lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
     _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
-    if reward.own is not None:
+    if reward.own is not None and (instances.level == "graph" or reward.target.label is None):
         lost[nodes] = reward.own[nodes]
     elif nodes.numel():
         lost[nodes] = losses(reward.predictor, instances.select(some), reward.target.select(some))[:, 0].double()
