@@ -83,7 +83,7 @@ class Settings:
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
         reference_nodes: Other nodes of the graph that a consensus is learned from where a node is explained without
-            a fit.
+            a fit; at most 16 where computation graphs are large.
         descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.
@@ -122,7 +122,7 @@ class Settings:
     batch_size: int = 64
     rollouts: int = 8
     descents: int = 4
-    reference_nodes: int = 16
+    reference_nodes: int = 32
     epsilon: float = 0.05
     temperature: float = 1.0
     replays: int = 0

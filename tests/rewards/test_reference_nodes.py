@@ -1,5 +1,7 @@
 """Which nodes serve as reference where one node is explained without a fit."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.graphs.inputs import input_graph
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask
+from gflowexplainer.rewards import reference_nodes
 from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, graph_of, random_graph
@@ -31,7 +34,7 @@ def called(task, count, **settings):
     """Returns the inputs that a consensus was learned from, and the class that is explained."""
     inputs = task.inputs()
     chosen = Settings(**SMALL, reference_nodes=count, **settings)
-    assert ReferenceNodes(task, chosen).consensus(inputs) is not None
+    ReferenceNodes(task, chosen).consensus(inputs)
     (reference,) = task.heard
     return reference.instances, reference.target, inputs.target.label
 
@@ -102,6 +105,38 @@ def test_graphs_have_no_reference_nodes():
 def test_the_only_node_of_a_graph_has_no_reference_nodes():
     task = asked([0], random_graph(1, seed=1))
     assert ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs()) is None
+
+
+@pytest.mark.parametrize(("work", "count"), [(1, 16), (8 << 20, 24)])
+def test_where_instances_are_large_fewer_must_do(monkeypatch, work, count):
+    monkeypatch.setattr(reference_nodes, "_WORK", work)
+    task, asked_of = asked([3]), []
+    learn = reference_nodes.find_consensus
+
+    def watched(settings, inputs, **how):
+        asked_of.append(len(inputs))
+        return learn(settings, inputs, **how)
+
+    monkeypatch.setattr(reference_nodes, "find_consensus", watched)
+    ReferenceNodes(task, Settings(**SMALL, reference_nodes=24)).consensus(task.inputs())
+    assert asked_of == [count]
+
+
+@pytest.mark.parametrize("explained", [0.05, 0.5])
+def test_what_does_not_predict_the_model_is_not_taken(monkeypatch, explained):
+    """Then an instance is explained as it is without reference nodes, and the class is not asked about again."""
+    task, found = asked([3]), []
+    learn = reference_nodes.find_consensus
+
+    def told(*args, **how):
+        found.append(learn(*args, **how))
+        return replace(found[-1], chosen=replace(found[-1].chosen, explained=explained))
+
+    monkeypatch.setattr(reference_nodes, "find_consensus", told)
+    reference = ReferenceNodes(task, Settings(**SMALL, reference_nodes=6))
+    for _ in range(2):
+        assert (reference.consensus(task.inputs()) is None) is (explained < 0.1)
+    assert len(found) == 1
 
 
 def test_a_small_instance_near_a_hub_has_reference_nodes():

@@ -18,14 +18,18 @@ from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.belief import SILENT
 from gflowexplainer.rewards.calibration import find_consensus
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.settings import Settings
 
 _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes as are needed are asked for their class, so many at once."""
-_CONTEXTS, _ROLLOUTS = 8, 64
-"""Contexts of each reference node and rollouts of all of them, at most: somebody is waiting for the first answer."""
+_CONTEXTS = 8
+"""Contexts of each reference node, at most: somebody is waiting for the first answer."""
+_ROLLOUTS, _WORK, _EACH = (64, 256), 8 << 20, 4
+"""Rollouts of all reference nodes, at least and at most, in between as many as so many bytes hold of such instances;
+and those of each: where instances are large, fewer must do."""
 
 
 class ReferenceNodes:
@@ -43,7 +47,7 @@ class ReferenceNodes:
         """Returns what preserves the class of the one instance of ``inputs`` in general.
 
         It is ``None`` where there are no reference nodes: where whole graphs are explained, where the graph has no
-        other node, and where no consensus is used.
+        other node, and where no consensus is used. And where what they teach does not predict the model.
         """
         if self.settings.reward != RewardType.consensus or self.settings.reference_nodes == 0:
             return None
@@ -75,6 +79,12 @@ class ReferenceNodes:
             if same.sum() >= settings.reference_nodes:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
-        inputs = task.inputs_at(called[by_class][: settings.reference_nodes].sort().values)
+        inputs = task.inputs_at(called[by_class][: settings.reference_nodes])
+        cost = float(inputs.predictor.cost(inputs.instances).double().mean())
+        rollouts = min(max(int(_WORK / cost), _ROLLOUTS[0]), _ROLLOUTS[1])
+        if len(inputs) > rollouts // _EACH:
+            inputs = inputs.select(torch.arange(rollouts // _EACH, device=called.device))
         few = settings.change(num_contexts=min(settings.num_contexts, _CONTEXTS))
-        return find_consensus(few, inputs, most=_ROLLOUTS)
+        found = find_consensus(few, inputs, most=rollouts)
+        # What a few others do not tell, the instance has to tell by itself.
+        return found if found.chosen.explained >= SILENT else None
