@@ -175,10 +175,10 @@ class FlowSampler:
         instance = states.instance[last]
         start = states.members[last, 0] if states.rooted else None
         flows = objectives.VisitedFlows(
-            out=log_outflow(states, action, stop)[at],
-            stop=stop[at],
-            taken=action[rollouts.chosen.clamp(min=0)] if action.numel() else stop[at],
-            inflow=None if inflow is None else inflow[at],
+            out=log_outflow(states, action, stop).index_select(0, at),
+            stop=stop.index_select(0, at),
+            taken=action.index_select(0, rollouts.chosen.clamp(min=0)) if action.numel() else stop.index_select(0, at),
+            inflow=None if inflow is None else inflow.index_select(0, at),
             log_reward=reward[at].to(stop.dtype),
             can_stop=states.complete[at],
             measure=log_steps(rollouts, settings.measure, settings.parents),

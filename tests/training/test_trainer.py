@@ -7,6 +7,7 @@ import networkx as nx
 import pytest
 import torch
 
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.choices import Objective
 from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
@@ -486,3 +487,18 @@ def test_a_model_of_double_precision_is_trained_on(start):
     inputs = TaskInputs.of(Predictor(model, level="graph"), instances, embedding=embedding)
     trainer = Trainer(FlowSampler(settings, inputs)).run(progress=False)
     assert torch.isfinite(learned(trainer)).all()
+
+
+def test_the_same_seed_gives_the_same_weights_on_several_threads():
+    data, model = random_graph(200, 0.03, seed=1), NodeModel(seed=1)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        told = {"evidence": "shared", "keep_probability": 0.8, "num_contexts": 1}
+        settings = {"max_updates": 1, "rollouts": 32, "max_nodes": 10, "seed": 0, **told}
+        fits = [GFlowExplainer(**settings).fit(model, data, range(64), progress=False) for _ in range(2)]
+    finally:
+        torch.set_num_threads(threads)
+    first, *others = (fit._fitted.sampler.network for fit in fits)
+    for other in others:
+        assert all(torch.equal(first[name], other[name]) for name in first)

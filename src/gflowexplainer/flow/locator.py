@@ -26,7 +26,7 @@ class Locator(nn.Module):
         """Rates every node as a start by its log-probability within its graph, shape ``[n]``."""
         owner = instances.owner
         mean = segment_sum(embedding, owner, len(instances)) / instances.node_counts[:, None]
-        rating = self.mlp(torch.cat([mean[owner], embedding], dim=1))[:, 0]
+        rating = self.mlp(torch.cat([mean.index_select(0, owner), embedding], dim=1))[:, 0]
         return rating - segment_logsumexp(rating, owner, len(instances))[owner]
 
     @torch.no_grad()

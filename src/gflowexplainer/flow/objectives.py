@@ -141,7 +141,7 @@ def log_partition_variance(flows: VisitedFlows) -> Loss:
     number = int(flows.group.max()) + 1
     count = torch.bincount(group, minlength=number).clamp(min=1)
     mean = segment_sum(values, group, number) / count
-    return Loss.of((values - mean[group]).square().sum(), values.numel())
+    return Loss.of((values - mean.index_select(0, group)).square().sum(), values.numel())
 
 
 def trajectory_balance(flows: VisitedFlows, log_partition: Tensor, prefixes: bool = True) -> Loss:

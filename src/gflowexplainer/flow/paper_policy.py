@@ -186,7 +186,7 @@ class PaperPolicy(Policy):
         action = self.head(hidden[int(states.size.sum()) :])[:, 0]
         attention = self.attention(hidden)[:, 0]
         norm = segment_logsumexp(attention, state, len(states))
-        gamma = (attention - norm[state]).exp()
+        gamma = (attention - norm.index_select(0, state)).exp()
         stop = self.head(segment_sum(gamma[:, None] * hidden, state, len(states)))[:, 0]
         return action, self._bounded(stop, states)
 
