@@ -3,6 +3,7 @@
 import re
 from html import unescape
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.explanation.explanation_list import ExplanationList
+from gflowexplainer.explanation.notebook import title_of
+from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.report import Case
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
 
@@ -72,7 +75,21 @@ def test_parts_and_what_was_asked_are_in_the_words():
     for said in ("part         2 nodes 4, 5; with only it class 1 (0.80)", "Nothing found holds", "Without node 2"):
         assert said in text
     title = explanation.draw().get_title()
-    assert title == "graph: 2 parts of 2 and 2 nodes do not hold it: 93 % of the prediction"
+    assert title == "graph: 2 parts of 2 and 2 nodes keep only 93 % of the prediction"
+
+
+@pytest.mark.parametrize(
+    ("preserved", "random", "holds", "said"),
+    [
+        (0.97, 0.4, True, "2 nodes hold 97 % of the prediction"),
+        (0.5, 0.4, False, "2 nodes keep only 50 % of the prediction"),
+        (1.0, 1.0, False, "2 nodes keep 100 % of the prediction, and so do random ones"),
+        (0.5, None, False, "2 nodes keep only 50 % of the prediction"),
+    ],
+)
+def test_a_title_does_not_contradict_itself(preserved, random, holds, said):
+    parts = Parts((Part((0, 1), (0.2, 0.8), (0.6, 0.4)),), (0.2, 0.8), (0.6, 0.4), preserved, random, holds)
+    assert title_of(SimpleNamespace(name="node 3", known_parts=parts, subgraphs=[None])) == f"node 3: {said}"
 
 
 def test_a_shown_explanation_asks_what_would_change_it(many):

@@ -71,7 +71,12 @@ def title_of(explanation: Any) -> str:
     sizes = " and ".join(str(len(part)) for part in parts)
     what = f"{len(parts.nodes)} nodes" if len(parts) == 1 else f"{len(parts)} parts of {sizes} nodes"
     preserved = f"{100 * parts.preserved:.0f} % of the prediction"
-    return f"{explanation.name}: {what} {'hold' if parts.holds else 'do not hold it:'} {preserved}"
+    if parts.holds:
+        return f"{explanation.name}: {what} hold {preserved}"
+    random = parts.preserved_by_random
+    if random is not None and parts.preserved <= random:
+        return f"{explanation.name}: {what} keep {preserved}, and so do random ones"
+    return f"{explanation.name}: {what} keep only {preserved}"
 
 
 def one_line(explanation: Any) -> str:
