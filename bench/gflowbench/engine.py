@@ -7,7 +7,6 @@ which these modules are needed. They are documented, and a change of them is a c
 
 ENGINE = {
     "gflowexplainer.catalogue.canonical_form": "motifs of tasks, compared with those found",
-    "gflowexplainer.choices": "settings that are choices",
     "gflowexplainer.errors": "the errors that users see",
     "gflowexplainer.settings": "presets, for trainings with changed settings",
     "gflowexplainer.graphs.instances": "the flat batch of instances that every explainer is given",

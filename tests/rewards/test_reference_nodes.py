@@ -1,11 +1,13 @@
 """Which nodes serve as reference where one node is explained without a fit."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.inputs import input_graph
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask
@@ -31,10 +33,11 @@ def asked(index, graph=None, target=None):
 
 
 def called(task, count, **settings):
-    """Returns the inputs that a consensus was learned from, and the class that is explained."""
+    """Returns the inputs that a consensus would be learned from, and the class that is explained."""
     inputs = task.inputs()
     chosen = Settings(**SMALL, reference_nodes=count, **settings)
-    ReferenceNodes(task, chosen).consensus(inputs)
+    with patch.object(reference_nodes, "find_consensus", side_effect=InstanceError("not learned here")):
+        ReferenceNodes(task, chosen).consensus(inputs)
     (reference,) = task.heard
     return reference.instances, reference.target, inputs.target.label
 
