@@ -131,18 +131,18 @@ def _best_and_drawn(value: Tensor, log_weight: Tensor, instance: Tensor, draw: T
     weight = (log_weight[rest][order] - top[owner]).exp()
     # What is left of the weights, and of the width, from each candidate on: heaviest first.
     sums = torch.cat([weight.new_zeros(1), weight.cumsum(0)])
-    end = pointers(torch.bincount(owner, minlength=count))[1:]
+    bounds = pointers(torch.bincount(owner, minlength=count))
+    begin, end = bounds[:-1], bounds[1:]
     left, room = (sums[end[owner]] - sums[:-1]).clamp(min=1e-300), (width - half - rank).clamp(min=0)
-    certain = weight * room >= left
-    certain &= rank < width - half
+    certain = (weight * room >= left) & (room > 0)
     # Those that are certain stand in front; the first that is not tells the share of all that follow.
     sure = torch.bincount(owner[certain], minlength=count)
-    first = (end - torch.bincount(owner, minlength=count) + sure).clamp(max=max(weight.numel() - 1, 0))
+    first = (begin + sure).clamp(max=max(weight.numel() - 1, 0))
     share = room[first] / left[first] if weight.numel() else draw.new_zeros(count)
     chance = torch.where(certain, 1.0, (weight * share[owner]).clamp(max=1.0))
     steps = torch.cat([chance.new_zeros(1), chance.cumsum(0)])
-    begin = steps[end - torch.bincount(owner, minlength=count)][owner]
-    before, after = steps[:-1] - begin + draw[owner], steps[1:] - begin + draw[owner]
+    shift = (draw - steps[begin])[owner]
+    before, after = steps[:-1] + shift, steps[1:] + shift
     taken = torch.nonzero(certain | (after.floor() > before.floor())).flatten()
     which = torch.cat([best, rest[order[taken]]])
     log_chance = torch.cat([chance.new_zeros(best.numel()), chance[taken].clamp(min=1e-300).log()])
