@@ -46,9 +46,9 @@ class Beam:
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Searches all instances and scores nodes and edges by the reward of the subgraphs that hold them."""
         instances = subject.instances
-        reward = prepare_reward(self.settings.change(seed=seed), subject, self._consensus)
-        settings = self.settings
-        found, log_weight = search(instances, reward, settings.max_nodes, self.width, settings.measure)
+        settings = self.settings.change(seed=seed)
+        reward = prepare_reward(settings, subject, self._consensus)
+        found, log_weight = search(instances, reward, settings.max_nodes, self.width, settings.measure, seed)
         reading = estimate_from_samples(instances, found, log_weight)
-        order = connected_order(instances, reading.node, self.settings.max_nodes)
+        order = connected_order(instances, reading.node, settings.max_nodes)
         return Scores(reading.node, edge_values(instances, reading.neighbor), order=order)
