@@ -323,7 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("what", choices=(*MEASURES, "tables"))
     parser.add_argument("names", nargs="*", help="published datasets, or tasks of the logic suite")
     parser.add_argument("--number", type=int, default=100, help="instances of each")
-    parser.add_argument("--seed", type=int, default=0, help="seed of catalogues")
+    parser.add_argument("--seed", type=int, default=0, help="seed of catalogues; each into an --out of its own")
     parser.add_argument("--out", type=Path, default=Path("results/studies"), help="folder of results and GNNs")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
