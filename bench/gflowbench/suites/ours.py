@@ -57,9 +57,14 @@ def read_explanation(case: Case, explanation: Any) -> NodeExplanation:
     place = {node: number for number, node in enumerate(case.nodes.tolist())}
     parts = getattr(explanation, "parts", None) or explanation.subgraphs[:1]
     signed = getattr(explanation, "node_contributions", None)
+    shown, (first,) = (
+        tuple(tuple(sorted(place[node] for node in part.nodes if node in place)) for part in some)
+        for some in (parts, explanation.subgraphs[:1])
+    )
     return NodeExplanation(
         scores=explanation.node_mask.view(-1)[case.nodes].double(),
-        parts=tuple(tuple(sorted(place[node] for node in part.nodes if node in place)) for part in parts),
+        parts=shown,
+        first=first,
         signed=None if signed is None else torch.as_tensor(signed).view(-1)[case.nodes].double(),
         holds=getattr(explanation, "holds", None),
     )

@@ -10,11 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gflowbench.suites import citation, floors, logic_suite, molecules, null_cases, ours, peers, sampled_peers
+from torch import nn
+
+from gflowbench.suites import (
+    citation,
+    floors,
+    logic_suite,
+    molecules,
+    null_cases,
+    ours,
+    peers,
+    published,
+    sampled_peers,
+)
 from gflowbench.suites.cases import Case, make_cases
 from gflowbench.suites.digests import suites_code, task_digest
 from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
-from gflowbench.suites.gnns import GNNS, SuiteGNN, load_gnn, save_gnn
+from gflowbench.suites.gnns import GNNS, load_gnn, save_gnn
 from gflowbench.suites.halves import half_of
 from gflowbench.suites.robust_scores import robust_scores
 from gflowbench.suites.scoring import (
@@ -31,14 +43,21 @@ from gflowexplainer.errors import one_of
 from gflowexplainer.storage.files import read_json, slug, write_json
 from gflowexplainer.storage.provenance import code_digest
 
-SUITES = ("logic", "molecules", "real", "null")
+SUITES = ("logic", "molecules", "real", "null", "published")
 TASKS = {
     "logic": logic_suite.NAMES,
     "molecules": molecules.NAMES,
     "real": ("cora",),
     "null": null_cases.NAMES,
+    "published": published.NAMES,
 }
-GNNS_OF = {"logic": GNNS, "molecules": ("gin",), "real": citation.GNNS, "null": ("gin",)}
+GNNS_OF: dict[str, tuple[str, ...]] = {
+    "logic": GNNS,
+    "molecules": ("gin",),
+    "real": citation.GNNS,
+    "null": ("gin",),
+    "published": (published.GNN,),
+}
 EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
     "ours": ours.gflowexplainer,
     "search": partial(ours.gflowexplainer, inference="search"),
@@ -100,7 +119,7 @@ class Problem:
     """A task, the GNN that was trained on it, and the cases to explain."""
 
     task: SuiteTask
-    model: SuiteGNN
+    model: nn.Module
     score: float
     cases: list[Case]
     learned: bool
@@ -119,7 +138,8 @@ def plan(
     """Returns the cells of a suite, those of one GNN next to each other."""
     one_of("suite", suite, SUITES)
     chosen_tasks = [one_of("task", name, TASKS[suite]) for name in tasks or TASKS[suite]]
-    chosen_gnns = [one_of("gnn", name, GNNS) for name in gnns or GNNS_OF[suite]]
+    known = GNNS_OF[suite] if suite == "published" else GNNS
+    chosen_gnns = [one_of("gnn", name, known) for name in gnns or GNNS_OF[suite]]
     chosen = [one_of("explainer", name, tuple(EXPLAINERS)) for name in explainers or EXPLAINERS]
     number = _FAST_CASES if fast else _CASES
     return [
@@ -164,6 +184,8 @@ def run_cells(cells: Sequence[Cell], out: Path) -> Iterator[dict[str, Any]]:
 
 def prepare(cell: Cell, out: Path) -> Problem:
     """Makes the task of a cell and trains its GNN, or reads it where that was done before."""
+    if cell.suite == "published":
+        return _prepare_published(cell)
     null = None
     if cell.suite == "null":
         null = null_cases.make_null_task(cell.task, cell.seed)
@@ -198,6 +220,14 @@ def prepare(cell: Cell, out: Path) -> Problem:
     hops = task.num_layers + (cell.gnn == "gcn")
     cases = make_cases(model, task, instances, correct=not real, num_hops=hops)[: cell.num_cases]
     return Problem(task, model, score, cases, real or score >= LEARNED)
+
+
+def _prepare_published(cell: Cell) -> Problem:
+    """Reads a published dataset and its GNN; what the GNN gets wrong is explained too, as the protocol asks."""
+    task = published.make_published_task(cell.task, cell.seed)
+    model, score = published.load_published_gnn(task)
+    cases = make_cases(model, task, task.instances()[: cell.num_cases], correct=False, num_hops=task.num_layers + 1)
+    return Problem(task, model, score, cases, learned=True)
 
 
 def measure(cell: Cell, problem: Problem, own_sizes: Sequence[int] | None = None) -> dict[str, Any]:

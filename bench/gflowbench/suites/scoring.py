@@ -36,12 +36,14 @@ class NodeExplanation:
             ranks nodes.
         signed: Signed importance of each node, shape ``[n]``; ``None`` where the explainer knows no sign.
         holds: Whether the explainer stands by its explanation; ``None`` where it does not say.
+        first: The most probable connected subgraph; ``None`` where the explainer has no distribution of them.
     """
 
     scores: Tensor
     parts: tuple[Part, ...] | None = None
     signed: Tensor | None = None
     holds: bool | None = None
+    first: Part | None = None
 
 
 def node_auc(scores: Tensor, positive: Tensor) -> float:
@@ -239,16 +241,19 @@ def _against_truth(case: Case, explanation: NodeExplanation) -> dict[str, float]
     if explanation.holds is not None:
         row["holds"] = float(explanation.holds)
     if case.truth is not None:
-        truth, scores, signed = case.truth, explanation.scores, explanation.signed
+        truth, scores, signed, first = case.truth, explanation.scores, explanation.signed, explanation.first
         if case.center is not None:
             # It is in everybody's explanation, whether the truth names it or not.
             others = (torch.arange(case.num_nodes) != case.center).nonzero().view(-1)
             truth, scores = truth.within(others), scores[others]
             signed = None if signed is None else signed[others]
             parts = None if parts is None else _without(parts, case.center)
+            first = None if first is None else _without([first], case.center)[0]
         row["auc"] = node_auc(scores, truth.union)
         if parts is not None:
             row |= match(parts, truth)
+        if first is not None and (truth.combination is Combination.ANY or len(truth.parts) == 1):
+            row |= {f"{name}_first": value for name, value in match([first], truth).items()}
         if explanation.parts is None:
             row.pop("exact_parts", None)  # a ranking says nothing of parts
         if truth.contributions is not None:

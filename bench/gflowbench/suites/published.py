@@ -1,0 +1,61 @@
+"""The six published datasets with their published GNNs as tasks of the suites: is what is shown the motif?
+
+They have no two halves: settings were found on them. A seed draws which of the protocol's instances are explained
+where there are more than asked for, and is the explainer's own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from gflowbench.datasets import Benchmark, load
+from gflowbench.models import load_published
+from gflowbench.suites.gnn_fitting import split_score
+from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
+
+GNN = "published"
+NAMES = ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs", "mutagenicity")
+
+
+def make_published_task(name: str, seed: int, folder: Path | str | None = None) -> SuiteTask:
+    """Reads a published dataset; the truth of an instance is the motif that it belongs to.
+
+    Args:
+        name: One of :data:`NAMES`.
+        seed: Orders the instances.
+        folder: Folder of the published files; by default the reference folder.
+
+    Returns:
+        The task. Where a graph has several motifs, each alone decides its class.
+    """
+    benchmark = load(name, "published", root=folder)
+    order = torch.randperm(len(benchmark.index), generator=torch.Generator().manual_seed(seed))
+    return SuiteTask(
+        name=name,
+        level=benchmark.task,
+        mode="multiclass_classification",
+        graphs=benchmark.graphs,
+        truths={instance: _truth(benchmark, instance) for instance in benchmark.index.tolist()},
+        splits={"test": benchmark.index[order]},
+        num_classes=benchmark.num_classes,
+        num_layers=3,
+        provenance=benchmark.provenance,
+    )
+
+
+def load_published_gnn(task: SuiteTask, folder: Path | str | None = None) -> tuple[nn.Module, float]:
+    """Returns the published GNN of a task, and its accuracy on the protocol's instances."""
+    model = load_published(task.name, folder)
+    return model, split_score(model, task)
+
+
+def _truth(benchmark: Benchmark, instance: int) -> TaskTruth:
+    """Returns the motif of an explained node, or the motifs of a graph."""
+    graph = benchmark.graphs[0 if benchmark.task == "node" else instance]
+    motif: Tensor = graph.motif_id
+    numbers = motif[instance].view(1) if benchmark.task == "node" else motif[motif >= 0].unique()
+    parts = tuple(tuple((motif == number).nonzero().view(-1).tolist()) for number in numbers.tolist() if number >= 0)
+    return TaskTruth(int(motif.numel()), Combination.ANY if parts else Combination.NONE, parts)
