@@ -68,11 +68,11 @@ class CpuPolicy:
         """Returns the log-flow of adding each frontier node ``[F]`` and of stopping ``[U]``, without size bound."""
         whole = sums + self.by_size[size]
         for_action, for_stop = whole[:, : self.width], whole[:, self.width :]
-        parts = [
-            self._actions(for_action, state[begin:end], node[begin:end], links[begin:end])
-            for begin, end in _slices(node.size)
-        ]
-        action = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if node.size <= _ENTRIES_AT_ONCE:
+            action = self._actions(for_action, state, node, links)
+        else:
+            parts = (slice(begin, begin + _ENTRIES_AT_ONCE) for begin in range(0, node.size, _ENTRIES_AT_ONCE))
+            action = np.concatenate([self._actions(for_action, state[p], node[p], links[p]) for p in parts])
         return action, self.heads[1](np.maximum(for_stop, 0))
 
     def _actions(self, for_action: Array, state: Array, node: Array, links: Array) -> Array:
@@ -89,7 +89,7 @@ class _Head:
     """The two layers behind the first activation; torch computes many rows faster, NumPy begins few sooner."""
 
     def __init__(self, head: nn.Sequential) -> None:
-        first, second = head[1], head[3]
+        _, first, _, second = head
         assert isinstance(first, nn.Linear)
         assert isinstance(second, nn.Linear)
         self.first = first.weight.detach(), first.bias.detach()
@@ -106,8 +106,3 @@ class _Head:
         hidden += self.bias
         np.maximum(hidden, 0, out=hidden)
         return hidden @ self.last + self.shift
-
-
-def _slices(count: int) -> list[tuple[int, int]]:
-    """Cuts frontier entries into parts, one at least."""
-    return [(begin, begin + _ENTRIES_AT_ONCE) for begin in range(0, max(count, 1), _ENTRIES_AT_ONCE)]

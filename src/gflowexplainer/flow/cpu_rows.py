@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.numpy_segments import boundaries, flat_ranges
+from gflowexplainer.ops.numpy_segments import flat_ranges
 
 Array = NDArray[Any]
 INSIDE = -(1 << 14)
@@ -79,7 +79,7 @@ class Rows(ABC):
         else:
             place = (table > 0).nonzero()[0] if self.size else np.arange(table.size)
         state, node = self._located(place)
-        ptr = boundaries(np.bincount(state, minlength=self.instance.size))
+        ptr = state.searchsorted(np.arange(self.instance.size + 1))
         return Frontier(state, node, table.take(place).astype(np.int64), ptr)
 
     @abstractmethod

