@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,9 +77,9 @@ def cut_nodes(
     around: dict[str, Any] = {}
     edges = torch.from_numpy(found.edge_id)
     if found.outer.size > found.key.size:
-        outer = partial(graph.assemble, found.outer, found.ends, edges, alone=False)
-        # The model was evaluated on the whole graph mostly, and nobody will look at them.
-        around = {"around": outer if finite else outer(), "place_outside": torch.from_numpy(found.inside)}
+        # At once, though few look at them: the user may write into the features later.
+        outer = graph.assemble(found.outer, found.ends, edges, alone=False)
+        around = {"around": outer, "place_outside": torch.from_numpy(found.inside)}
         edges = edges[torch.from_numpy(found.own)]
     return graph.assemble(found.key, found.own_ends, edges, **around)
 
