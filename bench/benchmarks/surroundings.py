@@ -25,7 +25,7 @@ def main(fast: bool = False) -> None:
         truth = load(dataset, source="published").graphs[0].y[subject.index]
         predictor, instances = subject.predictor, subject.instances
         with predictor.evaluating():
-            bare = predictor.whole(replace(instances, surroundings=None, place_outside=None)).argmax(dim=1)
+            bare = predictor.whole(replace(instances, around=None, place_outside=None)).argmax(dim=1)
             kept = predictor.whole(instances).argmax(dim=1)
         found = {
             "nodes": len(subject),

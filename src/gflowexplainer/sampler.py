@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -71,7 +72,12 @@ def _bounded(settings: Settings, inputs: TaskInputs, state: SamplerState | None)
     if known is not None:
         most = min(most, known.size(0) - 1)
     most = max(most, settings.min_nodes, 1)
-    return settings.change(max_nodes=most) if most < settings.max_nodes else settings
+    return _with_bound(settings, most) if most < settings.max_nodes else settings
+
+
+@lru_cache(maxsize=64)
+def _with_bound(settings: Settings, max_nodes: int) -> Settings:
+    return settings.change(max_nodes=max_nodes)
 
 
 class FlowSampler:

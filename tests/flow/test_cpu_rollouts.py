@@ -69,7 +69,7 @@ def test_an_instance_that_is_there_twice_has_states_of_its_own():
 def test_large_batches_are_evaluated_in_parts(monkeypatch):
     instances = Instances.of_graphs(GRAPHS)
     several = torch.arange(len(instances)).repeat_interleave(20)
-    monkeypatch.setattr("gflowexplainer.flow.cpu_rollouts._ENTRIES_AT_ONCE", 7)
+    monkeypatch.setattr("gflowexplainer.flow.cpu_policy._ENTRIES_AT_ONCE", 7)
     assert_same(*both_ways(instances, a_policy(), several, None, 6))
 
 

@@ -49,7 +49,7 @@ def test_the_same_estimates_as_by_torch(level, at_once, monkeypatch):
     torch.testing.assert_close(given.neighbor, wanted.neighbor)
     log_weight = reward_weights(rollouts, sampler.reward, sampler.settings)
     torch.testing.assert_close(
-        found.effective_sizes(sampler.reward), effective_sizes(instances, rollouts.subgraphs, log_weight)
+        found.find_effective_sizes(sampler.reward)(), effective_sizes(instances, rollouts.subgraphs, log_weight)
     )
 
 

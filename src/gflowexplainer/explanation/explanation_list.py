@@ -119,7 +119,7 @@ class ExplanationList(Sequence[SubgraphExplanation]):
 
     def _mask(self, kind: str) -> Tensor:
         blocks = [batch.mask(kind) for batch in self._batches]
-        rows = torch.cat([row + first for (row, *_), first in zip(blocks, self._first, strict=False)])
+        rows = torch.cat([row + first if first else row for (row, *_), first in zip(blocks, self._first, strict=False)])
         entries = torch.stack([rows, torch.cat([column for _, column, *_ in blocks])])
         shape = (self._first[-1], max(size for *_, size in blocks))
         values = torch.cat([value for _, _, value, _ in blocks])

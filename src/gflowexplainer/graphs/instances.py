@@ -35,7 +35,7 @@ from gflowexplainer.graphs.checks import check_features, check_finite, check_gra
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
-from gflowexplainer.ops.numpy_segments import flat_ranges, sorted_unique
+from gflowexplainer.ops.numpy_segments import flat_ranges
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
 
@@ -66,8 +66,7 @@ class Instances:
         node_arguments: Further arguments of the model with one row a node.
         edge_arguments: Further arguments of the model with one row an edge.
         shared_arguments: Arguments that are handed to the model unchanged.
-        surroundings: The instances and, around each, the nodes that send an edge into it, for the model alone, so
-            without ``neighbor``; ``None`` where there are none, and at graph level.
+        around: The ``surroundings``, or what puts them together when they are first looked at.
         place_outside: Position of each node in ``surroundings``, shape ``[n]``.
         left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
             number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
@@ -96,7 +95,7 @@ class Instances:
     node_arguments: dict[str, Tensor] = field(default_factory=dict)
     edge_arguments: dict[str, Tensor] = field(default_factory=dict)
     shared_arguments: dict[str, Any] = field(default_factory=dict)
-    surroundings: Instances | None = None
+    around: Instances | Callable[[], Instances] | None = None
     place_outside: Tensor | None = None
     left_out: Tensor | None = None
     other_end: Tensor | None = None
@@ -209,7 +208,7 @@ class Instances:
         place[wider.inside] = torch.arange(inner.key.numel(), device=x.device)
         own = torch.nonzero(place[ends[0]] >= 0).flatten()
         return assemble(
-            inner, place[ends[:, own]], edges[own], surroundings=around, place_outside=wider.inside, left_out=left_out
+            inner, place[ends[:, own]], edges[own], around=around, place_outside=wider.inside, left_out=left_out
         )
 
     @classmethod
@@ -348,9 +347,17 @@ class Instances:
         return self.neighbor_row * self.num_nodes + self.neighbor
 
     @cached_property
+    def surroundings(self) -> Instances | None:
+        """The instances and, around each, the nodes that send an edge into it, for the model alone.
+
+        They are without ``neighbor``; ``None`` where there are none, and at graph level.
+        """
+        return self.around() if callable(self.around) else self.around
+
+    @cached_property
     def own_key(self) -> Tensor:
         """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
-        node = torch.where(self.center < 0, -1, self.node_id[self.center.clamp(min=0)])
+        node = self.center if self.level == "graph" else self.node_id[self.center]
         if self.other_end is not None:
             return combine(self.graph, node, self.node_id[self.other_end], 2)
         return combine(self.graph, node, 1)
@@ -377,35 +384,38 @@ class Instances:
         """Lists the same as positions in ``nodes`` and in :attr:`neighbor`."""
         return ranges(self.neighbor_ptr[nodes], self.degree[nodes])
 
-    def hops_from(self, start: Tensor) -> Tensor:
+    def hops_from(self, start: Tensor, limit: int = FAR) -> Tensor:
         """Counts the steps from one node of each instance to all others.
 
         Args:
             start: Flat position of that node, shape ``[I]``; ``-1`` for none.
+            limit: Steps from which on nobody counts.
 
         Returns:
-            Steps, shape ``[n]``; ``-1`` where there is no path.
+            Steps, shape ``[n]``; ``-1`` where there is no path of fewer than ``limit``.
         """
         if self.device.type == "cpu":
-            return torch.from_numpy(self._hops_on_cpu(start.numpy()))
+            return torch.from_numpy(self._hops_on_cpu(start.numpy(), limit))
         hops = torch.full((self.num_nodes,), -1, device=self.device)
         newest, steps = start[start >= 0], 0
-        while newest.numel():
+        while newest.numel() and steps < limit:
             hops[newest] = steps
             steps += 1
             _, reached = self.neighbors_of(newest)
             newest = unique(reached[hops[reached] < 0])
         return hops
 
-    def _hops_on_cpu(self, start: NDArray[Any]) -> NDArray[Any]:
+    def _hops_on_cpu(self, start: NDArray[Any], limit: int) -> NDArray[Any]:
         """Does the same by NumPy, which begins sooner."""
         ptr, degree, neighbor = (tensor.numpy() for tensor in (self.neighbor_ptr, self.degree, self.neighbor))
-        hops, newest, steps = np.full(self.num_nodes, -1), start[start >= 0], 0
-        while newest.size:
-            hops[newest] = steps
-            steps += 1
+        hops, newest = np.full(self.num_nodes, -1), start[start >= 0]
+        hops[newest] = 0
+        for steps in range(1, min(limit, self.num_nodes)):
             reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
-            newest = sorted_unique(reached[hops.take(reached) < 0])
+            hops[reached[hops.take(reached) < 0]] = steps
+            newest = (hops == steps).nonzero()[0]
+            if not newest.size:
+                break
         return hops
 
     def hops_to_center(self, limit: int) -> Tensor:
@@ -413,8 +423,8 @@ class Instances:
 
         At graph level there is no explained node and every count is ``limit``.
         """
-        hops = self.hops_from(self.center)
-        return torch.where(hops < 0, limit, hops.clamp(max=limit))
+        hops = self.hops_from(self.center, limit)
+        return torch.where(hops < 0, limit, hops)
 
     def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
         """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.
@@ -467,7 +477,7 @@ class Instances:
             x_row=None if self.x_row is None else self.x_row[nodes],
             node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
-            surroundings=outer,
+            around=outer,
             place_outside=place,
             left_out=left_out,
             other_end=None if self.other_end is None else self.other_end[index] + shift,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -24,7 +26,17 @@ def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
     inner = getattr(model, "model", None)
     if hasattr(type(model), "takes") and model.takes is None and model.call is None and isinstance(inner, nn.Module):
         return forward_parameters(inner)
-    return dict(inspect.signature(model.forward).parameters)
+    forward = model.forward
+    function = getattr(forward, "__func__", None)
+    if function is None or getattr(type(model), "forward", None) is not function:
+        return dict(inspect.signature(forward).parameters)
+    return dict(_parameters_after_self(function))
+
+
+@lru_cache(maxsize=64)
+def _parameters_after_self(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Returns the parameters of a method without the object that it is called on; the same for all of a class."""
+    return dict(inspect.signature(function.__get__(object())).parameters)
 
 
 def takes_everything(model: nn.Module) -> bool:

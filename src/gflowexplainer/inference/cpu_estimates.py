@@ -6,6 +6,9 @@ of the growth measure ended in differ from one another, so no sample has to be c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +18,11 @@ from torch import Tensor
 
 from gflowexplainer.choices import Measure
 from gflowexplainer.flow.sampling import Rollouts
+from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.estimates import NEGLIGIBLE, Estimates
 from gflowexplainer.ops.numpy_segments import found_in, sum_exp, ticked_off
 from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.consensus import ConsensusReward
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
@@ -33,6 +38,38 @@ def on_cpu(rollouts: Rollouts, settings: Settings) -> bool:
         and states.instances.other_end is None
         and rollouts.flows is not None
     )
+
+
+@dataclass(frozen=True)
+class SampleWeights:
+    """How probable ``R`` samples are under the policy, to be compared with a reward; it holds no rollouts.
+
+    Attributes:
+        subgraphs: The ``B`` different subgraphs that were sampled.
+        grows: Whether each could become larger, shape ``[B]``.
+        which: Subgraph of each sample, shape ``[R]``.
+        along: Logarithm of the target's share in the way to each sample over the policy's, shape ``[R]``.
+        instance: Instance of each sample, shape ``[R]``.
+        count: Samples of each instance, shape ``[I]``.
+    """
+
+    subgraphs: Subgraphs
+    grows: Tensor
+    which: Array
+    along: Array
+    instance: Array
+    count: Array
+
+    @torch.no_grad()
+    def effective_sizes(self, reward: Reward) -> Tensor:
+        """Returns the effective sample size of each instance under a reward, shape ``[I]``."""
+        log_reward = reward.log_reward(self.subgraphs, self.grows).double().numpy().take(self.which)
+        weight = log_reward + self.along
+        top = np.full(self.count.size, -np.inf)
+        np.maximum.at(top, self.instance, weight)
+        share = np.exp(weight - top.take(self.instance))
+        total, square = (np.bincount(self.instance, weights=w, minlength=top.size) for w in (share, share * share))
+        return torch.from_numpy(np.where(self.count > 0, total * total / np.maximum(square, 1e-300), 0.0))
 
 
 class CpuEstimates:
@@ -57,31 +94,43 @@ class CpuEstimates:
         self.of_rollout = self.instance.take(self.end)
         self.count = np.bincount(self.of_rollout, minlength=len(self.instances))
 
-    def effective_sizes(self, reward: Reward) -> Tensor:
-        """Returns the effective sample size of each instance under a reward, shape ``[I]``."""
-        states, (end, which) = self.rollouts.states, ticked_off(self.end, self.ways.size)
-        some = torch.from_numpy(end)
+    @cached_property
+    def _ends(self) -> tuple[Array, Array]:
+        """The different states that rollouts ended in, ``[B]``, and which of them each did, ``[R]``."""
+        return ticked_off(self.end, self.ways.size)
+
+    @cached_property
+    def _subgraphs(self) -> Subgraphs:
+        return self.rollouts.states.subgraphs[torch.from_numpy(self._ends[0])]
+
+    def find_effective_sizes(self, reward: Reward) -> Callable[[], Tensor]:
+        """Returns what computes the :meth:`SampleWeights.effective_sizes` when somebody looks at them.
+
+        A reward that asks the model is asked now: later it may be another one.
+        """
+        weights = self._weights()
+        if isinstance(reward, ConsensusReward):
+            return partial(weights.effective_sizes, reward)
+        known = weights.effective_sizes(reward)
+        return lambda: known
+
+    def _weights(self) -> SampleWeights:
+        end, which = self._ends
         grows = torch.from_numpy(self.ways.take(end) > 0)
-        log_reward = reward.log_reward(states.subgraphs[some], grows).double().numpy().take(which)
         ends = self.rollouts.successor.numpy() < 0
         taken = self.stop.take(self.state)
         if self.action.size:
             taken = np.where(ends, taken, self.action.take(np.maximum(self.rollouts.chosen.numpy(), 0)))
         steps = np.where(ends, 0.0, -np.log(np.maximum(self.ways, 1))[self.state])
         along = steps - (taken - self.out.take(self.state))
-        weight = log_reward + np.bincount(self.rollouts.rollout.numpy(), weights=along, minlength=self.end.size)
-        top = np.full(self.count.size, -np.inf)
-        np.maximum.at(top, self.of_rollout, weight)
-        share = np.exp(weight - top.take(self.of_rollout))
-        total, square = (np.bincount(self.of_rollout, weights=w, minlength=top.size) for w in (share, share * share))
-        return torch.from_numpy(np.where(self.count > 0, total * total / np.maximum(square, 1e-300), 0.0))
+        summed = np.bincount(self.rollouts.rollout.numpy(), weights=along, minlength=self.end.size)
+        return SampleWeights(self._subgraphs, grows, which, summed, self.of_rollout, self.count)
 
     def estimates(self) -> Estimates:
         """Returns the policy's own estimates; see :func:`~gflowexplainer.inference.estimates.estimate_from_policy`."""
-        end, which = ticked_off(self.end, self.ways.size)
+        end, which = self._ends
         share = np.bincount(which) / self.count.take(self.instance.take(end))
-        subgraphs = self.rollouts.states.subgraphs[torch.from_numpy(end)]
-        return Estimates(subgraphs, torch.from_numpy(share), *map(torch.from_numpy, self._marginals()))
+        return Estimates(self._subgraphs, torch.from_numpy(share), *map(torch.from_numpy, self._marginals()))
 
     def _marginals(self) -> tuple[Array, Array]:
         """See :func:`~gflowexplainer.inference.estimates.expected_marginals`."""

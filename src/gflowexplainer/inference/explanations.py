@@ -61,7 +61,7 @@ class SampledExplanations:
     Attributes:
         sampler: The trained sampler.
         estimates: What is shown: probabilities of subgraphs, nodes and edges.
-        effective_size: Effective sample size of each instance, shape ``[I]``.
+        find_effective_size: Computes the effective sample size of each instance, shape ``[I]``.
         num_samples: Subgraphs sampled of each.
         weighting: ``"policy"`` or ``"reward"``.
         certificate_limit: Connected subgraphs up to which a certificate is computed.
@@ -72,7 +72,7 @@ class SampledExplanations:
 
     sampler: FlowSampler
     estimates: Estimates
-    effective_size: Tensor
+    find_effective_size: Callable[[], Tensor]
     num_samples: int
     weighting: str
     certificate_limit: int
@@ -82,6 +82,11 @@ class SampledExplanations:
 
     def __len__(self) -> int:
         return len(self.sampler.instances)
+
+    @cached_property
+    def effective_size(self) -> Tensor:
+        """Effective sample size of each instance, shape ``[I]``."""
+        return self.find_effective_size()
 
     @cached_property
     def masks(self) -> Masks:
@@ -363,7 +368,7 @@ def explain_instances(
         return SampledExplanations(
             sampler,
             estimate_from_samples(instances, found, log_weight),
-            effective_sizes(instances, found, log_weight),
+            partial(effective_sizes, instances, found, log_weight),
             num_samples,
             Weighting.reward,
             certificate_limit,
@@ -375,10 +380,10 @@ def explain_instances(
     rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
     if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
         counted = CpuEstimates(rollouts)
-        estimates, effective = counted.estimates(), counted.effective_sizes(sampler.reward)
+        estimates, effective = counted.estimates(), counted.find_effective_sizes(sampler.reward)
     else:
         samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
-        effective = effective_sizes(instances, samples, log_weight)
+        effective = partial(effective_sizes, instances, samples, log_weight)
         if weighting == Weighting.reward:
             estimates = estimate_from_samples(instances, samples, log_weight)
         else:

@@ -68,18 +68,17 @@ class Masks:
         instances, graphs = self.sampler.instances, self.sampler.inputs.graphs
         # Of the nodes of one graph, all have the same.
         shown = [graph.shown or graph for graph in {id(graph): graph for graph in graphs}.values()]
-        every = torch.arange(len(instances), device=instances.device)
         if kind == "node":
-            counts, place, value = instances.node_counts, instances.node_id, self.node
+            counts, row, place, value = instances.node_counts, instances.owner, instances.node_id, self.node
             outer, size = [graph.nodes for graph in graphs], max(graph.x.size(0) for graph in shown)
         else:
             counts, place, value = instances.edge_counts, instances.edge_id, self.edge
+            row = instances.owner[instances.edge_index[0]]
             outer, size = [graph.edges for graph in graphs], max(graph.edge_index.size(1) for graph in shown)
         if any(ids is not None for ids in outer):
             parts = place.split(counts.tolist())
             place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
-        found = (torch.repeat_interleave(every, counts), place, value)
-        row, column, value = (tensor.to(shown[0].x.device) for tensor in found)
+        row, column, value = (tensor.to(shown[0].x.device) for tensor in (row, place, value))
         return row, column, value, size
 
 

@@ -28,7 +28,7 @@ from gflowexplainer.storage.identity import model_fingerprint
 
 _COMPARED = 8
 """Entries of a tensor whose contents are compared."""
-_NUMPY = (torch.float32, torch.float64, torch.int64, torch.int32, torch.bool)
+_NUMPY = {torch.float32, torch.float64, torch.int64, torch.int32, torch.bool}
 """Types whose contents NumPy can look at without a copy."""
 
 
@@ -67,10 +67,14 @@ def _some(tensors: Iterable[Tensor]) -> bytes:
     for tensor in tensors:
         if tensor.layout != torch.strided:
             continue
-        flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
-        some = flat[:: max(1, flat.numel() // _COMPARED)][: _COMPARED + 1]
-        if some.device.type == "cpu" and some.dtype in _NUMPY:
-            here.append(some.numpy().tobytes())
+        whole: Any = tensor.detach()
+        near = not tensor.is_cuda and tensor.dtype in _NUMPY and tensor.device.type == "cpu"
+        if near:
+            whole = whole.numpy()
+        flat = (whole if tensor.is_contiguous() else whole[:1]).reshape(-1)
+        some = flat[:: max(1, flat.shape[0] // _COMPARED)][: _COMPARED + 1]
+        if near:
+            here.append(some.tobytes())
         else:
             elsewhere.append(some.clone().view(torch.uint8))
     if elsewhere:

@@ -81,14 +81,18 @@ def uniform(*parts: Tensor | int) -> Tensor:
     return (_shift_right(combine(*parts), 12).double() + 0.5) * 2.0**-52
 
 
+_UNSIGNED = tuple(map(np.uint64, (_GOLDEN & _MASK, _FIRST & _MASK, _SECOND & _MASK, 30, 27, 31)))
+"""The numbers of SplitMix64 as NumPy takes them: three constants, three shifts."""
+
+
 def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
     """Does what :func:`mix` does to unsigned numbers in NumPy."""
-    z = x + np.uint64(_GOLDEN & _MASK)
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(_FIRST & _MASK)
-    z ^= z >> np.uint64(27)
-    z *= np.uint64(_SECOND & _MASK)
-    z ^= z >> np.uint64(31)
+    golden, first, second, *bits = _UNSIGNED
+    z = x + golden
+    for shift, factor in zip(bits, (first, second), strict=False):
+        z ^= z >> shift
+        z *= factor
+    z ^= z >> bits[2]
     return z
 
 
@@ -103,7 +107,7 @@ def combine_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
         if isinstance(part, int):
             key = _mix_numbers(key + np.uint64(part & _MASK))
         else:
-            key = _mix_numbers(key + np.atleast_1d(part.astype(np.int64)).view(np.uint64))
+            key = _mix_numbers(key + part.astype(np.int64, copy=False).view(np.uint64))
     return key.view(np.int64)
 
 

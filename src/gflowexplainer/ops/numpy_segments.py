@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,12 @@ def sorted_unique(keys: Array) -> Array:
     new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return ordered[new]
+
+
+@lru_cache(maxsize=64)
+def ordered_pairs(count: int) -> tuple[Array, Array]:
+    """Lists all pairs of numbers below ``count``, the smaller first; nobody may write into what is returned."""
+    return np.triu_indices(count, 1)
 
 
 def boundaries(counts: Array) -> Array:

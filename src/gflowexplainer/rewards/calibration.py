@@ -47,7 +47,7 @@ def random_subgraphs(
         bound = max(bound, int(instances.within.max()))
     elif ends:
         grown_to = grow_at_random(instances, every, start, bound, keys)
-        half = (instances.node_counts[every] // 2).clamp(min=2)[:, None]
+        half = (instances.node_counts // 2).clamp(min=2)[every, None]
         place = torch.arange(grown_to.members.size(1), device=half.device)
         return Subgraphs(every, torch.where(place < half, grown_to.members, -1))
     grown = roll_out(instances, every, start, bound, grow_uniformly, keys, cuts=False)

@@ -34,7 +34,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
-from gflowexplainer.ops.numpy_segments import found_in
+from gflowexplainer.ops.numpy_segments import found_in, ordered_pairs
 from gflowexplainer.ops.segments import segment_max, segment_sum
 from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.rewards.base import Reward
@@ -376,7 +376,7 @@ class ConsensusReward(Reward):
         counted = filled & self._counted.numpy().take(member)
         evidence = np.where(counted, self.node_value.numpy().take(member), 0).sum(axis=1)
         used = int(filled.sum(axis=1).max(initial=0))
-        one, other = np.triu_indices(used, 1)
+        one, other = ordered_pairs(used)
         # Slots are filled from the front, so the later one tells whether there are two.
         row, pair = filled.take(other, axis=1).nonzero()
         wanted = members[row, one.take(pair)] * self.instances.num_nodes + members[row, other.take(pair)]

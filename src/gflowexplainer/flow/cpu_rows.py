@@ -1,0 +1,167 @@
+"""States while they grow on a CPU: for every node of a state's instance, how many members it is joined to.
+
+A state has a row over the nodes of its own instance. A step copies the rows of the parents and adds one at the
+neighbours of what is new; the frontier is where a row is positive. Nothing is sorted.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.ops.numpy_segments import flat_ranges
+
+Array = NDArray[Any]
+INSIDE = -(1 << 14)
+"""Marks a member in its row: no number of neighbours makes it positive."""
+_SQUARE = 512
+"""Nodes of a single instance up to which a step adds whole rows of its adjacency matrix."""
+
+
+class Frontier(NamedTuple):
+    """What may be added to ``U`` states, ``F`` entries.
+
+    Attributes:
+        state: State of each entry, ascending, shape ``[F]``.
+        node: Its node, ascending within a state, shape ``[F]``.
+        links: Members that the node is joined to, shape ``[F]``.
+        ptr: Where the entries of each state begin, shape ``[U + 1]``.
+    """
+
+    state: Array
+    node: Array
+    links: Array
+    ptr: Array
+
+
+class Rows(ABC):
+    """``U`` states of the same size.
+
+    Attributes:
+        instance, key: Instance and hash of each state, shape ``[U]``.
+        members: Members in order of insertion, shape ``[U, K]``.
+        size: Number of members.
+        sums: What the network makes of the members, shape ``[U, 2 H]``.
+    """
+
+    instance: Array
+    key: Array
+    members: Array
+    size: int
+    sums: Array
+
+    @staticmethod
+    def empty(instances: Instances, instance: Array, key: Array, max_nodes: int) -> Rows:
+        """Makes states of ``instance`` ``[U]`` without members, with room for ``max_nodes``."""
+        kind = _SquareRows if len(instances) == 1 and instances.num_nodes <= _SQUARE else _FlatRows
+        rows = kind(instances, instance)
+        rows.instance, rows.key, rows.size = instance, key, 0
+        rows.members = np.full((instance.size, max_nodes), -1)
+        return rows
+
+    def grown(self, parent: Array, node: Array, key: Array) -> Rows:
+        """Copies the rows ``parent`` with one node more each, under new keys."""
+        rows = self._grown(parent, node)
+        rows.instance, rows.key, rows.size = self.instance.take(parent), key, self.size + 1
+        rows.members = self.members.take(parent, axis=0)
+        rows.members[:, self.size] = node
+        return rows
+
+    def frontier(self, *, bounded: bool) -> Frontier:
+        """Lists what may be added; nothing where the size bound is reached, anything where nothing is inside."""
+        table = self._table()
+        if bounded:
+            place = np.zeros(0, dtype=np.int64)
+        else:
+            place = (table > 0).nonzero()[0] if self.size else np.arange(table.size)
+        state, node = self._located(place)
+        ptr = state.searchsorted(np.arange(self.instance.size + 1))
+        return Frontier(state, node, table.take(place).astype(np.int64), ptr)
+
+    @abstractmethod
+    def _grown(self, parent: Array, node: Array) -> Rows: ...
+
+    @abstractmethod
+    def _table(self) -> Array:
+        """All rows one behind the other; :data:`INSIDE` and more below zero at members."""
+
+    @abstractmethod
+    def _located(self, place: Array) -> tuple[Array, Array]:
+        """Returns state and node of places in the table."""
+
+
+class _FlatRows(Rows):
+    """States of several instances, of any number of nodes. No row is padded.
+
+    Attributes:
+        table: The rows one behind the other.
+        owner: State of each place in ``table``.
+        counts: Length of each row, shape ``[U]``.
+        base: First node of the instance of each, shape ``[U]``.
+        first, shift: Where each row begins, and what is added to a node to find it there, shape ``[U]``.
+    """
+
+    def __init__(self, instances: Instances, instance: Array) -> None:
+        names = ("neighbor_ptr", "degree", "neighbor")
+        self._lists: tuple[Array, ...] = tuple(getattr(instances, name).numpy() for name in names)
+        counts = instances.node_counts.numpy().take(instance)
+        owner = np.arange(instance.size).repeat(counts)
+        self._place(counts, instances.ptr.numpy().take(instance), owner, np.zeros(owner.size, dtype=np.int16))
+
+    def _place(self, counts: Array, base: Array, owner: Array, table: Array) -> None:
+        self.counts, self.base, self.owner, self.table = counts, base, owner, table
+        self.first = counts.cumsum() - counts
+        self.shift = self.first - base
+
+    def _grown(self, parent: Array, node: Array) -> _FlatRows:
+        rows, counts = object.__new__(_FlatRows), self.counts.take(parent)
+        rows._lists = neighbor_ptr, degree, neighbor = self._lists
+        owner, place = flat_ranges(self.first.take(parent), counts)
+        rows._place(counts, self.base.take(parent), owner, self.table.take(place))
+        rows.table[rows.shift + node] = INSIDE
+        owner, entry = flat_ranges(neighbor_ptr.take(node), degree.take(node))
+        # Neighbours of one node differ, so no place is counted twice.
+        rows.table[neighbor.take(entry) + rows.shift.take(owner)] += 1
+        return rows
+
+    def _table(self) -> Array:
+        return self.table
+
+    def _located(self, place: Array) -> tuple[Array, Array]:
+        state = self.owner.take(place)
+        return state, place - self.shift.take(state)
+
+
+class _SquareRows(Rows):
+    """States of one small instance: all rows are equally long, and a node adds its row of a matrix.
+
+    Attributes:
+        table: The rows, shape ``[U, n]``.
+        added: What each node adds to a row: one at its neighbours, :data:`INSIDE` at itself, shape ``[n, n]``.
+    """
+
+    def __init__(self, instances: Instances, instance: Array) -> None:
+        nodes = instances.num_nodes
+        self.table = np.zeros((instance.size, nodes), dtype=np.int16)
+        self.added = np.zeros((nodes, nodes), dtype=np.int16)
+        flat = self.added.reshape(-1)
+        flat[instances.neighbor_key.numpy()] = 1
+        flat[:: nodes + 1] = INSIDE
+
+    def _grown(self, parent: Array, node: Array) -> _SquareRows:
+        rows = object.__new__(_SquareRows)
+        rows.added = self.added
+        rows.table = self.table.take(parent, axis=0)
+        rows.table += self.added.take(node, axis=0)
+        return rows
+
+    def _table(self) -> Array:
+        return self.table.reshape(-1)
+
+    def _located(self, place: Array) -> tuple[Array, Array]:
+        state, node = np.divmod(place, self.table.shape[1])
+        return state, node
