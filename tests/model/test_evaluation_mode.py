@@ -15,7 +15,8 @@ from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.evaluation_mode import evaluation_mode
-from gflowexplainer.model.predictor import Predictor, embeddings
+from gflowexplainer.model.layer_outputs import embeddings
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.rewards import PredictionReward
 from gflowexplainer.testing import NodeModel, house

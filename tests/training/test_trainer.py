@@ -13,7 +13,8 @@ from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
 from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.predictor import Predictor, embeddings
+from gflowexplainer.model.layer_outputs import embeddings
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.calibration import CALIBRATED, MEASURED_NODES, random_subgraphs
