@@ -126,7 +126,7 @@ SHARP = {**CONTEXT, "beta": 10.0}
 @pytest.mark.parametrize(
     ("objective", "measure", "reward"),
     [
-        ("flow_matching", "uniform", {**SHARP, "epochs": 250, "max_updates": 0}),
+        ("flow_matching", "uniform", {**SHARP, "epochs": 120, "max_updates": 0}),
         ("detailed_balance", "growth", SHARP),
         ("log_partition_variance", "uniform", SHARP),
         ("log_partition_variance", "growth", {"beta": 3.0}),
