@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from gflowexplainer.errors import ModelError
-from gflowexplainer.model.layer_outputs import embeddings
+from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.testing import NodeModel, house
 
 
@@ -14,18 +14,18 @@ def test_embeddings_are_the_outputs_of_all_layers() -> None:
     with torch.no_grad():
         first = model.first(graph.x, graph.edge_index)
         second = model.second(first.relu(), graph.edge_index)
-    ours = embeddings(model, graph.x, graph.edge_index)
+    ours = observe(model, graph.x, graph.edge_index)[1]
     torch.testing.assert_close(ours, torch.cat([first, second], dim=1))
     assert not ours.requires_grad
-    weighted = embeddings(model, graph.x, graph.edge_index, {"edge_weight": torch.rand(12)})
+    weighted = observe(model, graph.x, graph.edge_index, {"edge_weight": torch.rand(12)})[1]
     assert not torch.allclose(weighted, ours)
 
 
 def test_embeddings_leave_no_hooks_and_name_the_model_that_fails() -> None:
     model = NodeModel()
     with pytest.raises(ModelError, match="NodeModel failed on the whole graph: RuntimeError"):
-        embeddings(model, torch.ones(5, 99), house().edge_index)
-    embeddings(model, house().x, house().edge_index)
+        observe(model, torch.ones(5, 99), house().edge_index)
+    observe(model, house().x, house().edge_index)
     assert not any(module._forward_hooks for module in model.modules())
 
 
@@ -37,4 +37,4 @@ class Layerless(nn.Module):
 
 
 def test_embeddings_of_a_model_without_layers_are_empty() -> None:
-    assert embeddings(Layerless(), house().x, house().edge_index).shape == (5, 0)
+    assert observe(Layerless(), house().x, house().edge_index)[1].shape == (5, 0)

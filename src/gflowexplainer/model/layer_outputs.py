@@ -14,11 +14,6 @@ from gflowexplainer.model.evaluation_mode import evaluation_mode
 from gflowexplainer.model.locality import clones
 
 
-def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:
-    """Reads the outputs of all message-passing layers at every node, shape ``[N, H]``."""
-    return observe(model, x, edge_index, arguments)[1]
-
-
 def observe(
     model: nn.Module,
     x: Tensor,
