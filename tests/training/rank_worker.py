@@ -12,7 +12,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import lightning_fabric.strategies  # noqa: F401  (imported late by what is tested, so once in every process)
 from safetensors.torch import save_file
 
 from gflowexplainer.choices import Objective
