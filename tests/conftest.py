@@ -22,6 +22,12 @@ Ranked = list[tuple[tuple[int, ...], float]]
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><b>&'\"{{ 7*7 }}"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hands files to processes in their order: files of few tests are often the longest, and should not come last."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 def explain_by_hand(
     graph: Data,
     ranked: Ranked,

@@ -15,7 +15,8 @@ from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.evaluation_mode import evaluation_mode
-from gflowexplainer.model.predictor import Predictor, embeddings
+from gflowexplainer.model.layer_outputs import observe
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.rewards import PredictionReward
 from gflowexplainer.testing import NodeModel, house
@@ -101,7 +102,7 @@ def call_nested(model: nn.Module) -> None:
 
 def call_embeddings(model: nn.Module) -> None:
     graph = house()
-    embeddings(model, graph.x, graph.edge_index)
+    observe(model, graph.x, graph.edge_index)
 
 
 def call_target(model: nn.Module) -> None:

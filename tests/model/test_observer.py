@@ -13,8 +13,9 @@ from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model import observer as observer_module
+from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.observer import Observer
-from gflowexplainer.model.predictor import Predictor, observe
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.testing import NodeModel, graph_of
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}

@@ -55,10 +55,10 @@ def test_a_layer_counts_as_often_as_it_is_called(times):
 
 
 def test_a_model_that_looks_at_everything_is_evaluated_alone():
-    model, data = Walks(2, norm=True), chain()
-    found = located(model, data, index=[5], node_type="city")
+    model, data, algorithm = Walks(2, norm=True), chain(), GFlowExplainer(**FEW)
+    entry = algorithm.explain(model, data, index=[5, 6], node_type="city", progress=False)
+    (found,) = algorithm._kept._localities.values()
     assert (found.local, found.together) == (False, "alone")
-    entry = GFlowExplainer(**FEW).explain(model, data, index=[5, 6], node_type="city", progress=False)
     assert "looks at all nodes" in entry[0].warnings[0]
     for explanation in entry:
         # The truth: PyG's own subgraph, and a plain call of the model.

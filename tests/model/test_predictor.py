@@ -13,10 +13,10 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
-from gflowexplainer.errors import ConfigError, ModelError
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.hops import count_hops
-from gflowexplainer.model.predictor import Predictor, embeddings
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, cycle, house, path, random_graph, star
 
 Queries = tuple[Tensor, Tensor]
@@ -259,112 +259,6 @@ def test_chunks_fill_the_budget_and_no_more(cost: list[int], budget: int) -> Non
         assert chunk.stop == len(cost) or sum(cost[chunk.start : chunk.stop + 1]) > budget
 
 
-class Fixed(nn.Module):
-    """Returns what it is told, for every node or graph."""
-
-    def __init__(self, answer: Any) -> None:
-        super().__init__()
-        self.answer = answer
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Any:
-        rows = x.size(0) if batch is None else int(batch.max()) + 1
-        return self.answer(rows) if callable(self.answer) else self.answer
-
-
-def ask(answer: Any, level: str = "node", **config: Any) -> Tensor:
-    graph = house()
-    if level == "node":
-        instances = Instances.around_nodes(graph.x, graph.edge_index, [0, 1], 1)
-    else:
-        instances = Instances.of_graphs([graph, graph])
-    return Predictor(Fixed(answer), level=level, num_hops=1, **config).whole(instances)
-
-
-@pytest.mark.parametrize("level", ["node", "graph"])
-@pytest.mark.parametrize(
-    ("mode", "return_type", "answer", "wanted"),
-    [
-        ("multiclass_classification", "raw", [0.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]),
-        ("multiclass_classification", "probs", [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
-        ("multiclass_classification", "log_probs", [0.0, -torch.inf], [1.0, 0.0]),
-        ("binary_classification", "raw", [0.0], [0.5, 0.5]),
-        ("binary_classification", "probs", [0.2], [0.8, 0.2]),
-        ("binary_classification", "log_probs", [-torch.inf], [1.0, 0.0]),
-        ("regression", "raw", [3.5], [3.5]),
-        ("regression", "raw", [3.5, -1.0], [3.5, -1.0]),
-    ],
-)
-def test_outputs_are_read(level: str, mode: str, return_type: str, answer: list[float], wanted: list[float]) -> None:
-    ours = ask(lambda rows: torch.tensor([answer] * rows), level, mode=mode, return_type=return_type)
-    torch.testing.assert_close(ours, torch.tensor([wanted] * 2))
-
-
-@pytest.mark.parametrize("level", ["node", "graph"])
-def test_one_number_a_row_may_come_flat(level: str) -> None:
-    assert ask(lambda rows: torch.full((rows,), 2.0), level, mode="regression").tolist() == [[2.0], [2.0]]
-
-
-@pytest.mark.parametrize(("answer", "wanted"), [(torch.tensor(2.0), [[2.0]]), (torch.tensor([2.0, 3.0]), [[2.0, 3.0]])])
-def test_squeezed_answer_on_a_single_graph(answer: Tensor, wanted: list[list[float]]) -> None:
-    predictor = Predictor(Fixed(answer), level="graph", mode="regression", num_hops=1)
-    assert predictor.whole(Instances.of_graphs([house()])).tolist() == wanted
-
-
-def raise_it(_: int) -> Tensor:
-    raise KeyError("missing thing")
-
-
-@pytest.mark.parametrize("level", ["node", "graph"])
-@pytest.mark.parametrize(
-    ("answer", "config", "message"),
-    [
-        (torch.zeros(77, 3), {}, "Fixed must return one row a {level}, shape ["),
-        (torch.zeros(77, 3), {}, "(got (77, 3)). Is it really a {level}-level model?"),
-        (lambda rows: torch.zeros(rows, 3, 2), {}, "num_classes] (got ("),
-        ("text", {}, "Fixed must return a tensor (got str). Pick what is explained"),
-        (None, {}, "Fixed must return a tensor (got NoneType). Pick what is explained"),
-        (
-            lambda rows: (torch.zeros(rows, 3), None),
-            {},
-            "Fixed must return a tensor (got tuple). Pick what is explained",
-        ),
-        (lambda rows: torch.full((rows, 3), torch.nan), {}, "Fixed returned NaN or infinity."),
-        (lambda rows: torch.full((rows, 3), -torch.inf), {}, "Fixed returned NaN or infinity."),
-        (
-            lambda rows: torch.full((rows, 3), torch.inf),
-            {"return_type": "log_probs"},
-            "Fixed returned NaN or infinity.",
-        ),
-        (
-            lambda rows: torch.full((rows, 3), torch.nan),
-            {"return_type": "log_probs"},
-            "Fixed returned NaN or infinity.",
-        ),
-        (
-            lambda rows: torch.zeros(rows, 2),
-            {"mode": "binary_classification"},
-            "must return one column (got 2). Use mode=",
-        ),
-        (lambda rows: torch.zeros(rows, 1), {}, "at least two columns (got 1). Use mode='binary_classification'"),
-        (
-            raise_it,
-            {},
-            "Fixed failed when called with (x, edge_index{batch}) on a part of the graph: KeyError: 'missing",
-        ),
-    ],
-)
-def test_models_that_misbehave_are_named(level: str, answer: Any, config: dict[str, Any], message: str) -> None:
-    message = message.format(level=level, batch=", batch" if level == "graph" else "")
-    with pytest.raises(ModelError, match=re.escape(message)):
-        ask(answer, level, **config)
-
-
-def test_cause_of_a_failure_is_kept() -> None:
-    with pytest.raises(ModelError) as caught:
-        ask(raise_it)
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -407,30 +301,6 @@ def test_model_without_message_passing_needs_a_number_of_hops() -> None:
     with pytest.raises(ConfigError, match=r"was found in Linear.*Pass 'num_hops'"):
         count_hops(nn.Linear(2, 2))
     assert Predictor(nn.Linear(2, 2), num_hops=4).num_hops == 4
-
-
-def test_embeddings_are_the_outputs_of_all_layers() -> None:
-    graph, model = house(), NodeModel()
-    with torch.no_grad():
-        first = model.first(graph.x, graph.edge_index)
-        second = model.second(first.relu(), graph.edge_index)
-    ours = embeddings(model, graph.x, graph.edge_index)
-    torch.testing.assert_close(ours, torch.cat([first, second], dim=1))
-    assert not ours.requires_grad
-    weighted = embeddings(model, graph.x, graph.edge_index, {"edge_weight": torch.rand(12)})
-    assert not torch.allclose(weighted, ours)
-
-
-def test_embeddings_leave_no_hooks_and_name_the_model_that_fails() -> None:
-    model = NodeModel()
-    with pytest.raises(ModelError, match="NodeModel failed on the whole graph: RuntimeError"):
-        embeddings(model, torch.ones(5, 99), house().edge_index)
-    embeddings(model, house().x, house().edge_index)
-    assert not any(module._forward_hooks for module in model.modules())
-
-
-def test_embeddings_of_a_model_without_layers_are_empty() -> None:
-    assert embeddings(Fixed(torch.zeros(5, 2)), house().x, house().edge_index).shape == (5, 0)
 
 
 def test_evaluations_are_counted() -> None:

@@ -1,11 +1,15 @@
 """Subjects for the peers: a random graph whose computation graphs have surroundings, and a few random graphs."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject
+from gflowbench.explainers.rg_policy import RGPolicy
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
 
 
@@ -39,3 +43,34 @@ def graph_subject() -> Subject:
 def either_subject(request: pytest.FixtureRequest) -> Subject:
     subject: Subject = request.getfixturevalue(f"{request.param}_subject")
     return subject
+
+
+@pytest.fixture(scope="session")
+def subject() -> Callable[..., Subject]:
+    """Makes a small subject of a task."""
+
+    def make(task: str = "node") -> Subject:
+        if task == "node":
+            graph = random_graph(14, 0.15, seed=2)
+            graph.y = torch.zeros(14, dtype=torch.long)
+            return Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", index=[0, 4, 9], num_classes=3))
+        graphs = [random_graph(8, 0.2, seed=seed) for seed in range(4)]
+        for graph in graphs:
+            graph.y = torch.zeros(1, dtype=torch.long)
+        return Subject.of(GraphModel(), Benchmark.from_graphs(graphs, task="graph", num_classes=2))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def random_policy() -> Callable[..., RGPolicy]:
+    """Makes a policy of RG-Explainer for a subject that prefers some nodes to others."""
+
+    def make(about: Subject, **settings: Any) -> RGPolicy:
+        torch.manual_seed(0)
+        policy = RGPolicy(about.instances.x.size(1), hidden=8, **settings)
+        torch.nn.init.normal_(policy.head.weight)
+        torch.nn.init.normal_(policy.gate.weight)
+        return policy.double()
+
+    return make

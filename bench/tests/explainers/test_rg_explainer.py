@@ -8,19 +8,14 @@ from gflowbench.datasets.benchmark import Benchmark
 from gflowbench.explainers.interface import Subject
 from gflowbench.explainers.registry import create
 from gflowbench.explainers.rg_explainer import RGExplainer, _Training, places_in
-from gflowbench.explainers.rg_policy import RGPolicy, advantages, log_likelihood, policy_gradient_loss
-from gflowbench.explainers.rg_pretraining import in_likeliest_order, in_order, sample_goals
-from gflowbench.explainers.rg_reward import RGReward, WithRepresentation
+from gflowbench.explainers.rg_policy import log_likelihood
+from gflowbench.explainers.rg_pretraining import in_order, sample_goals
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import MetricSettings, measure
 from gflowbench.protocol import problem
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
-from gflowexplainer.flow.states import States
-from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.ops.segments import segment_sum
-from gflowexplainer.testing import GraphModel, NodeModel, house, random_graph
+from gflowexplainer.testing import NodeModel
 
 REFERENCE = reference_folder()
 SMALL = {
@@ -32,222 +27,10 @@ SMALL = {
     "locator_updates": 10,
     "hidden": 16,
 }
-WEIGHTS = {"edge_weight": 0.01, "distance_weight": 1.0, "radius_weight": 0.1}
-
-
-def subject(task="node"):
-    if task == "node":
-        graph = random_graph(14, 0.15, seed=2)
-        graph.y = torch.zeros(14, dtype=torch.long)
-        return Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", index=[0, 4, 9], num_classes=3))
-    graphs = [random_graph(8, 0.2, seed=seed) for seed in range(4)]
-    for graph in graphs:
-        graph.y = torch.zeros(1, dtype=torch.long)
-    return Subject.of(GraphModel(), Benchmark.from_graphs(graphs, task="graph", num_classes=2))
-
-
-def little_house():
-    """The house with node 2 explained, small enough to list every walk."""
-    graph = house()
-    graph.y = torch.zeros(5, dtype=torch.long)
-    return Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", index=[2], num_classes=3))
-
-
-def random_policy(about, **settings):
-    torch.manual_seed(0)
-    policy = RGPolicy(about.instances.x.size(1), hidden=8, **settings)
-    torch.nn.init.normal_(policy.head.weight)
-    torch.nn.init.normal_(policy.gate.weight)
-    return policy.double()
-
-
-def every_walk(policy, encoding, states, log_p):
-    """Follows every sequence of actions to its end: members in order and log-probability."""
-    action, stop = policy.log_flows(encoding, states)
-    yield states.members[0], log_p + stop[0]
-    for position in range(states.frontier.numel()):
-        yield from every_walk(policy, encoding, states.step(torch.tensor([position])), log_p + action[position])
-
-
-@pytest.fixture(scope="module")
-def walks():
-    """All walks of at most three nodes, their rewards, and the gradient of the expected reward."""
-    about = little_house()
-    policy = random_policy(about)
-    encoding = policy.encode(about.instances, about.instances.x.double())
-    first = States.initial(about.instances, torch.tensor([0]), about.instances.center, 3)
-    found = list(every_walk(policy, encoding, first, torch.zeros((), dtype=torch.double)))
-    members = torch.stack([walk for walk, _ in found])
-    probability = torch.stack([log_p for _, log_p in found]).exp()
-    instance = torch.zeros(len(found), dtype=torch.long)
-    reward = RGReward(about.predictor, about.instances, target=about.target, **WEIGHTS)
-    score = reward.log_score(Subgraphs(instance, members)).double()
-    truth = torch.autograd.grad((probability * score).sum(), list(policy.parameters()), allow_unused=True)
-    return about, policy, members, probability.detach(), score, truth
-
-
-def gradient_of(loss, policy):
-    return torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)
-
-
-def assert_opposite(gradient, truth):
-    assert any(part is not None and part.abs().max() > 1e-4 for part in truth)
-    for mine, wanted in zip(gradient, truth, strict=True):
-        assert (mine is None) == (wanted is None)
-        if mine is not None:
-            assert torch.allclose(-mine, wanted, atol=1e-10)
-
-
-def test_probabilities_of_all_walks_sum_to_one(walks):
-    _, _, members, probability, _, _ = walks
-    assert len({tuple(row) for row in members.tolist()}) == len(members) > 6
-    assert float(probability.sum()) == pytest.approx(1, abs=1e-12)
-
-
-def test_expected_policy_gradient_is_the_gradient_of_the_expected_reward(walks):
-    about, policy, members, probability, score, truth = walks
-    encoding = policy.encode(about.instances, about.instances.x.double())
-    count = len(members)
-    zeros = torch.zeros(count, dtype=torch.long)
-    again = roll_out(about.instances, zeros, members[:, 0], members.size(1), in_order(members), ordered=True)
-    assert torch.equal(again.subgraphs.members, members)
-    likelihood = log_likelihood(policy, encoding, again)
-    assert torch.allclose(segment_sum(likelihood, again.rollout, count).exp(), probability)
-    loss = policy_gradient_loss(likelihood, again.rollout, count * probability * advantages(score, 1, baseline=True))
-    assert_opposite(gradient_of(loss, policy), truth)
-
-
-def test_the_baseline_does_not_change_the_expected_gradient(walks):
-    about, policy, members, probability, score, truth = walks
-    encoding = policy.encode(about.instances, about.instances.x.double())
-    count = len(members)
-    pair = torch.cartesian_prod(torch.arange(count), torch.arange(count))
-    both = pair.flatten()
-    again = roll_out(
-        about.instances, torch.zeros_like(both), members[both, 0], members.size(1), in_order(members[both])
-    )
-    likelihood = log_likelihood(policy, encoding, again)
-    less = advantages(score[both], 2, baseline=True)
-    assert torch.allclose(less.view(-1, 2).sum(dim=1), torch.zeros(len(pair), dtype=torch.double))
-    chance = probability[pair].prod(dim=1).repeat_interleave(2)
-    loss = policy_gradient_loss(likelihood, again.rollout, len(pair) * chance * less)
-    assert_opposite(gradient_of(loss, policy), truth)
-
-
-def test_likelihood_of_some_states_is_that_part_of_all(walks):
-    about, policy, members, _, _, _ = walks
-    encoding = policy.encode(about.instances, about.instances.x.double())
-    zeros = torch.zeros(len(members), dtype=torch.long)
-    again = roll_out(about.instances, zeros, members[:, 0], members.size(1), in_order(members))
-    some = torch.tensor([7, 0, 3, 3, len(again.rollout) - 1])
-    whole = log_likelihood(policy, encoding, again)
-    assert torch.allclose(log_likelihood(policy, encoding, again, some), whole[some])
-
-
-@pytest.mark.parametrize("propagation", ["graph", "frontier"])
-def test_actions_and_stop_are_a_distribution_and_an_untrained_gate_stops_half_the_time(propagation):
-    about = subject()
-    every = torch.arange(3)
-    for policy in (random_policy(about, propagation=propagation), RGPolicy(3, propagation=propagation).double()):
-        encoding = policy.encode(about.instances, about.instances.x.double())
-        states = roll_out(about.instances, every, about.instances.center, 5, follow_policy(policy, encoding)).states
-        action, stop = policy.log_flows(encoding, states)
-        assert torch.allclose(log_outflow(states, action, stop), torch.zeros(len(states), dtype=torch.double))
-    assert torch.allclose(stop.exp(), torch.where(states.can_grow, 0.5, 1.0).double())
-
-
-def test_rewards_by_hand(triangle_subject):
-    about = triangle_subject  # whole: node 0 has 2 neighbours, so class 1
-    reward = RGReward(about.predictor, about.instances, target=about.target, **WEIGHTS)
-    sets = Subgraphs(torch.zeros(3, dtype=torch.long), torch.tensor([[0, 1, -1], [0, 2, 3], [0, 1, 2]]))
-    half, seven_tenths = torch.tensor(0.5).log(), torch.tensor(1.0).sigmoid().log()
-    wanted = [half - 0.02 - 1 - 0.1, half - 0.04 - 1 - 0.2, seven_tenths - 0.06 - 0 - 0.1]
-    assert reward.log_score(sets).tolist() == pytest.approx([float(value) for value in wanted])
-
-
-def test_graph_rewards_by_hand_keep_the_nodes_and_count_the_radius_from_the_start(molecules, mean_degree):
-    about = Subject.of(mean_degree, molecules)  # graph 0: five nodes, mean degree 2
-    reward = RGReward(about.predictor, about.instances, target=about.target, removal="isolate", **WEIGHTS)
-    sets = Subgraphs(torch.zeros(2, dtype=torch.long), torch.tensor([[0, 2, 3], [2, 3, 0]]))
-    base = float(torch.tensor(0.8).sigmoid().log()) - 0.04 - 1.2
-    assert reward.log_score(sets).tolist() == pytest.approx([base - 0.2, base - 0.1])
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
-def test_representation_is_what_the_last_layer_reads(task):
-    about = subject(task)
-    model, instances = about.predictor.model, about.instances
-    arguments = {} if task == "node" else {"batch": instances.owner}
-    answer = WithRepresentation(model)(instances.x, instances.edge_index, **arguments)
-    scores = model(instances.x, instances.edge_index, **arguments)
-    representation = answer[:, scores.size(1) :]
-    assert torch.allclose(answer[:, : scores.size(1)], scores)
-    if task == "graph":
-        assert torch.allclose(3 * model.readout(representation), scores)
-    else:  # no dense layer: the last convolution
-        assert torch.allclose(3 * representation, scores)
-
-
-@pytest.mark.parametrize("task", ["node", "graph"])
-def test_goals_are_breadth_first_connected_and_the_best_of_those_drawn(task):
-    about = subject(task)
-    instances = about.instances
-    start = instances.center if task == "node" else instances.ptr[:-1] + 2
-    reward = RGReward(about.predictor, instances, target=about.target, **WEIGHTS)
-    graph = nx.Graph(instances.edge_index.t().tolist())
-    every = torch.arange(len(instances))
-    for draw in range(3):
-        goals = sample_goals(reward, start, draw, max_nodes=6, candidates=8)
-        for row, root in zip(goals.tolist(), start.tolist(), strict=True):
-            members = [node for node in row if node >= 0]
-            assert members[0] == root
-            assert 4 <= len(members) <= 6
-            assert all(nx.is_connected(graph.subgraph(members[: k + 1])) for k in range(len(members)))
-            steps = nx.single_source_shortest_path_length(graph, root)
-            assert [steps[node] for node in members] == sorted(steps[node] for node in members)
-        best = reward.log_score(Subgraphs(every, goals))
-        # Keys number the candidates, so that a single one is the first of eight.
-        single = reward.log_score(Subgraphs(every, sample_goals(reward, start, draw, max_nodes=6, candidates=1)))
-        assert (best >= single - 1e-6).all()
-
-
-def test_goals_keep_within_reach_and_never_take_all_of_it():
-    about = subject("graph")
-    instances = about.instances
-    start = instances.ptr[:-1] + 2
-    reward = RGReward(about.predictor, instances, target=about.target, **WEIGHTS)
-    graph = nx.Graph(instances.edge_index.t().tolist())
-    sizes = set()
-    for draw in range(8):
-        for row, root in zip(
-            sample_goals(reward, start, draw, max_nodes=8, candidates=1, reach=2).tolist(), start.tolist(), strict=True
-        ):
-            members = {node for node in row if node >= 0}
-            near = set(nx.single_source_shortest_path_length(graph, root, cutoff=2))
-            assert members < near
-            sizes.add(len(members))
-    assert len(sizes) > 1
-
-
-def test_both_orders_rebuild_the_goal_and_the_policys_own_is_likelier():
-    about = subject()
-    instances, every = about.instances, torch.arange(3)
-    policy = random_policy(about)
-    encoding = policy.encode(instances, instances.x.double())
-    reward = RGReward(about.predictor, instances, target=about.target, **WEIGHTS)
-    goals = sample_goals(reward, instances.center, 0, max_nodes=6, candidates=1)
-    sums = []
-    for choose in (in_order(goals), in_likeliest_order(goals, policy, encoding)):
-        again = roll_out(instances, every, instances.center, 6, choose)
-        assert torch.equal(again.subgraphs.members.sort().values, goals.sort().values)
-        first = again.rollout == again.states.instance[again.state]
-        assert first.all()
-        sums.append(log_likelihood(policy, encoding, again)[: len(every)])
-    assert (sums[1] >= sums[0]).all()
-
-
-@pytest.mark.parametrize("task", ["node", "graph"])
-def test_pretraining_raises_the_likelihood_of_fresh_goals(task):
+def test_pretraining_raises_the_likelihood_of_fresh_goals(subject, task):
     about = subject(task)
     training = _Training(RGExplainer(**SMALL | {"list_epochs": 8, "set_epochs": 4}), about, 0)
     start = about.instances.center if task == "node" else about.instances.ptr[:-1]
@@ -264,7 +47,7 @@ def test_pretraining_raises_the_likelihood_of_fresh_goals(task):
     assert likelihood() > before + 1
 
 
-def test_policy_gradient_raises_the_mean_reward():
+def test_policy_gradient_raises_the_mean_reward(subject):
     about = subject()
     training = _Training(RGExplainer(**SMALL), about, 0)
 
@@ -284,7 +67,7 @@ def test_policy_gradient_raises_the_mean_reward():
 
 @pytest.mark.parametrize("name", ["rg-explainer", "rg-explainer-no-pretraining"])
 @pytest.mark.parametrize("task", ["node", "graph"])
-def test_explanations_are_connected_scored_by_order_and_the_same_again(task, name):
+def test_explanations_are_connected_scored_by_order_and_the_same_again(subject, task, name):
     about = subject(task)
     model = about.predictor.model.train()
     results = []
@@ -309,7 +92,7 @@ def test_explanations_are_connected_scored_by_order_and_the_same_again(task, nam
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
 
 
-def test_an_epoch_is_one_update_on_instances_drawn_anew_and_stages_are_shorter_fits():
+def test_an_epoch_is_one_update_on_instances_drawn_anew_and_stages_are_shorter_fits(subject):
     about = subject()
     training = _Training(RGExplainer(**SMALL | {"batch_size": 2}), about, 0)
     steps, seen = [], []
@@ -337,7 +120,7 @@ def path_subject():
     return Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", index=[3], num_classes=3))
 
 
-def test_wider_instances_hold_more_nodes_of_the_same_predictions():
+def test_wider_instances_hold_more_nodes_of_the_same_predictions(subject):
     about = path_subject()
     reached = about.predictor.num_hops
     wide = about.wider(2)
@@ -373,7 +156,7 @@ def test_subgraphs_grow_beyond_what_the_model_looks_at_and_nodes_there_only_take
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
-def test_unseen_instances_are_explained_without_training(task):
+def test_unseen_instances_are_explained_without_training(subject, task):
     about = subject(task)
     explainer = RGExplainer(**SMALL)
     explainer.fit(about.select(torch.tensor([0, 1])), seed=0)
@@ -384,7 +167,7 @@ def test_unseen_instances_are_explained_without_training(task):
     assert torch.equal(torch.where(order < 0, -1, order + shift)[0], together.order[2])
 
 
-def test_coefficients_are_the_published_ones_unless_asked_for():
+def test_coefficients_are_the_published_ones_unless_asked_for(subject):
     about = subject()
     usual = {"edge_weight": 0.01, "distance_weight": 1.0, "radius_weight": 0.1}
     assert RGExplainer().coefficients(about) == usual
@@ -413,7 +196,7 @@ def test_wrong_settings_are_refused_when_made(wrong, message):
         create("rg-explainer", **wrong)
 
 
-def test_explaining_before_fitting_is_refused():
+def test_explaining_before_fitting_is_refused(subject):
     with pytest.raises(ConfigError, match="not been fitted"):
         RGExplainer(**SMALL).explain(subject(), seed=0)
 

@@ -11,9 +11,6 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
 from gflowexplainer.explanation.parts import NodeName, Parts, Prediction, frozen
 
-EdgeName = int | tuple[tuple[str, str, str], int]
-"""An edge by its id or, in a heterogeneous graph, by its relation and its id among those of that relation."""
-
 
 class SubgraphPredictions:
     """What the model predicts with only, and without, each of many subgraphs: computed when first looked at, at once.

@@ -15,7 +15,7 @@ from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.painting import draw
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.explanation.explanation import ExplainedDistribution
+from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
 from gflowexplainer.explanation.flat_view import FlatView
 from gflowexplainer.explanation.notebook import View, in_words, title_of
 from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution

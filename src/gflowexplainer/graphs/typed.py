@@ -324,7 +324,7 @@ def checked_graph(
         )
     if len(edge_index_dict) == 0:
         raise InstanceError("The graph has no relation. Pass the edges of at least one.")
-    named = _counts(x_dict, edge_index_dict, arguments, counts)
+    named = _counts(x_dict, arguments, counts)
     node_values: dict[str, dict[str, Tensor]] = {"x_dict": _by_key("x_dict", x_dict, named)}
     for key, edges in edge_index_dict.items():
         _check_relation(key, edges, named)
@@ -345,10 +345,7 @@ def checked_graph(
 
 
 def _counts(
-    x_dict: Mapping[str, Any],
-    edge_index_dict: Mapping[Any, Any],
-    arguments: Mapping[str, Any],
-    counts: Mapping[str, int] | None,
+    x_dict: Mapping[str, Any], arguments: Mapping[str, Any], counts: Mapping[str, int] | None
 ) -> dict[str, int]:
     """Finds the number of nodes of each type."""
     known = {} if counts is None else dict(counts)

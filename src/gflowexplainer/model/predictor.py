@@ -21,7 +21,9 @@ from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.model.adapter import remedy, shown_name
 from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
 from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
+from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.locality import Locality, clones, usual_locality
+from gflowexplainer.model.output import checked_output, read_output
 from gflowexplainer.ops.devices import device_of
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
@@ -29,8 +31,6 @@ from gflowexplainer.ops.sorting import first_of_each, unique_groups
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
 LEVELS = ("node", "graph", "edge")
-_NO_DISTRIBUTION = 1e-2
-"""Probabilities whose sum is farther from 1 are none; half precision stays well below."""
 
 
 class Predictor:
@@ -344,60 +344,10 @@ class Predictor:
             return x, edge_index, arguments
         return x.to(device), edge_index.to(device), {name: _at(device, value) for name, value in arguments.items()}
 
-    def checked(self, output: Tensor, rows: int) -> Tensor:
+    def checked(self, output: Any, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""
         name = shown_name(self.model)
-        if not isinstance(output, Tensor):
-            raise ModelError(
-                f"{name} must return a tensor (got {type(output).__name__}). Pick what is explained: "
-                "adapt(model, output=lambda out: out[0])."
-            )
-        if output.layout != torch.strided or not output.is_floating_point():
-            got = output.layout if output.layout != torch.strided else output.dtype
-            raise ModelError(
-                f"{name} must return dense floating-point numbers (got {got}). Return scores or probabilities, not "
-                "classes; use .float() or .to_dense()."
-            )
-        if self.level != "node" and rows == 1 and output.dim() < 2:
-            output = output.reshape(1, -1)  # what squeeze() leaves of the answer on a single graph or link
-        if output.dim() == 1:
-            output = output[:, None]
-        if output.dim() != 2 or output.size(0) != rows:
-            what = "link" if self.level == "edge" else self.level
-            raise ModelError(
-                f"{name} must return one row a {what}, shape [{rows}, num_classes] (got {tuple(output.shape)}). "
-                f"Is it really a {self.level}-level model?"
-            )
-        if output.size(1) == 0:
-            raise ModelError(f"{name} returned no columns, shape {tuple(output.shape)}. Return one a class.")
-        sound = torch.isfinite(output)
-        if self.return_type == "log_probs":
-            sound |= output.isneginf()
-        if not sound.all():
-            raise ModelError(f"{name} returned NaN or infinity. An explanation of that would mean nothing.")
-        self._refuse_other_return_type(output.detach())
-        return output
-
-    def _refuse_other_return_type(self, output: Tensor) -> None:
-        """Notices raw scores that are passed off as (log-)probabilities."""
-        if self.mode == "regression" or self.return_type == "raw" or output.numel() == 0:
-            return
-        low, high = (0.0, 1.0) if self.return_type == "probs" else (-torch.inf, 0.0)
-        if float(output.min()) < low - 1e-4 or float(output.max()) > high + 1e-4:
-            raise ModelError(
-                f"{shown_name(self.model)} returned values from {float(output.min()):.3g} to "
-                f"{float(output.max()):.3g}, which are no {self.return_type}. Use return_type='raw'?"
-            )
-        if self.mode != "multiclass_classification" or output.size(1) < 2:
-            return
-        total = (output.exp() if self.return_type == "log_probs" else output).sum(dim=1)
-        worst = total[(total - 1).abs().argmax()]
-        if float((worst - 1).abs()) > _NO_DISTRIBUTION:
-            raise ModelError(
-                f"{shown_name(self.model)} returned {self.return_type} whose sum is {float(worst):.4g} instead of 1 "
-                "in a row. Normalise them (softmax), or use return_type='raw' for scores; labels that do not exclude "
-                "one another need one model each, with mode='binary_classification'."
-            )
+        return checked_output(name, output, rows, level=self.level, mode=self.mode, return_type=self.return_type)
 
     def read(self, output: Tensor) -> Tensor:
         """Turns what the model returns ``[Q, C]`` into probabilities, or values for regression."""
@@ -407,70 +357,3 @@ class Predictor:
 def _at(device: torch.device, value: Any) -> Any:
     """Brings a tensor to a device; other values are the same everywhere."""
     return value.to(device) if isinstance(value, Tensor) else value
-
-
-def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
-    """Turns what a model of PyG's ``mode`` and ``return_type`` returns ``[Q, C]`` into probabilities, or values."""
-    if mode == "regression":
-        return output
-    if mode == "binary_classification":
-        if output.size(1) != 1:
-            raise ModelError(
-                f"A binary classifier must return one column (got {output.size(1)}). Use "
-                "mode='multiclass_classification'; of several labels that do not exclude one another, explain one: "
-                "adapt(model, output=lambda out: out[:, :1])."
-            )
-        positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[return_type]()
-        return torch.cat([1 - positive, positive], dim=1)
-    if output.size(1) == 1:
-        raise ModelError(
-            "A multiclass classifier must return at least two columns (got 1). "
-            "Use mode='binary_classification' or 'regression'."
-        )
-    if return_type == "raw":
-        return output.softmax(dim=1)
-    return output.exp() if return_type == "log_probs" else output
-
-
-def embeddings(model: nn.Module, x: Tensor, edge_index: Tensor, arguments: dict[str, Any] | None = None) -> Tensor:
-    """Reads the outputs of all message-passing layers at every node, shape ``[N, H]``."""
-    return observe(model, x, edge_index, arguments)[1]
-
-
-def observe(
-    model: nn.Module,
-    x: Tensor,
-    edge_index: Tensor,
-    arguments: dict[str, Any] | None = None,
-    *,
-    writes: bool = False,
-) -> tuple[Any, Tensor]:
-    """Calls the model once on a whole graph and looks on; one that ``writes`` into its input is given copies.
-
-    Returns:
-        What the model returned, unchecked, and the outputs of all its message-passing layers, shape ``[N, H]``.
-    """
-    seen: list[Tensor] = []
-
-    def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
-        if isinstance(output, tuple):
-            output = output[0]
-        if isinstance(output, Tensor) and output.dim() >= 2 and output.size(0) == x.size(0):
-            seen.append(output.detach().flatten(1))
-
-    given = {"x": x, "edge_index": edge_index, **(arguments or {})}
-    given = clones(given) if writes else given
-    # Hooks would also listen to calls of other threads, so the model is borrowed first.
-    with evaluation_mode(model):
-        handles = []
-        try:
-            handles = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, MessagePassing)]
-            answer = model(given.pop("x"), given.pop("edge_index"), **given)
-        except Exception as error:
-            raise ModelError(
-                f"{shown_name(model)} failed on the whole graph: {type(error).__name__}: {error}{remedy(model, error)}"
-            ) from error
-        finally:
-            for handle in handles:
-                handle.remove()
-    return answer, torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)

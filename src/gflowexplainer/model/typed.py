@@ -263,11 +263,11 @@ class _Watch:
                 for key, value in output.items():
                     self._add(group, key, value)
             elif isinstance(output, Tensor) and output.dim() >= 2:
-                self._add(group, self._type_of(name, [*args, *kwargs.values()], output), output)
+                self._add(group, self._type_of(name, [*args, *kwargs.values()]), output)
 
         return keep
 
-    def _type_of(self, name: str, given: list[Any], output: Tensor) -> str | None:
+    def _type_of(self, name: str, given: list[Any]) -> str | None:
         """Tells the node type that a layer's output is about; ``None`` if it cannot be told."""
         if len(self.graph.node_types) == 1:
             return self.graph.node_types[0]
