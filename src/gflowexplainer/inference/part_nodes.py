@@ -1,0 +1,208 @@
+"""Chooses the nodes that parts are made of: what stands out and holds, else the first subgraph or few nodes that do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.inference.preservation import MARGIN, NEARLY, measure_preservation
+from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
+from gflowexplainer.inference.strongest_sets import find_strongest_sets, widest_gap
+from gflowexplainer.ops.segments import ranges
+from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.occlusion import losses
+
+_FEW = 100
+_LITTLE = 0.02
+
+
+@dataclass(frozen=True)
+class _Growing:
+    """Nodes of an instance in the order in which they join; those of a node's explanation are connected to it.
+
+    Attributes:
+        order: The nodes, at most :data:`LARGEST`.
+        worth: What each of them is worth, and what the next one would be.
+    """
+
+    order: list[int]
+    worth: list[float]
+
+    @classmethod
+    def of(cls, instances: Instances, neighbors: Neighbors, i: int, worth: Tensor) -> _Growing:
+        """Puts the nodes that are worth most first."""
+        begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+        value = worth[begin:end].tolist()
+        center = int(instances.center[i])
+        if center < 0:
+            able = sorted(
+                (node for node in range(begin, end) if value[node - begin] > 0), key=lambda n: -value[n - begin]
+            )
+            order = able[:LARGEST]
+            return cls(order, [*(value[node - begin] for node in able[: LARGEST + 1]), 0.0])
+        border, order = set(neighbors.of(center)), [center]
+        while border and len(order) < LARGEST:
+            node = max(border, key=lambda n: (value[n - begin], -n))
+            order.append(node)
+            border = (border | set(neighbors.of(node))) - set(order)
+        return cls(order, [])
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def first(self, size: int) -> NodeSet:
+        """Returns the first nodes."""
+        return frozenset(self.order[:size])
+
+    def gap(self, size: int) -> float:
+        """Says how many times what the next one is worth the last of the first nodes is; 0 where that is no order."""
+        least = _LITTLE * self.worth[0] if self.worth else 0.0
+        return (self.worth[size - 1] + least) / (self.worth[size] + least) if self.worth else 0.0
+
+
+def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors, probability: Tensor) -> list[NodeSet]:
+    """Picks what is needed and holds, else the first subgraph if it holds, else few nodes that do or do most."""
+    instances = reward.instances
+    if instances.other_end is not None:
+        return list(firsts)
+    alone = measure_preservation(reward, list(enumerate(firsts)))
+    strong = _standing_out(reward, neighbors, firsts, alone.held.tolist(), probability)
+    chosen = [strong.get(i, first) for i, first in enumerate(firsts)]
+    asked = [i for i, held in enumerate(alone.held.tolist()) if not held and i not in strong]
+    # Around a node there may be many others; there, what holds is enough.
+    small = instances.node_counts <= _FEW if instances.level != "graph" else instances.node_counts > 0
+    small[asked] = True
+    small[list(strong)] = False
+    lost = _lost(reward, torch.nonzero(small).flatten())
+    for i, needed in _necessary(reward, neighbors, firsts, alone.held.tolist(), lost).items():
+        chosen[i] = needed
+        asked = [other for other in asked if other != i]
+    lost = lost.abs() if reward.target.label is None else lost
+    tried = [
+        (i, growing, size)
+        for i in asked
+        for growing in (_Growing.of(instances, neighbors, i, worth) for worth in (probability, lost))
+        for size in range(2, len(growing) + 1)
+    ]
+    if not tried:
+        return chosen
+    measured = measure_preservation(reward, [(i, growing.first(size)) for i, growing, size in tried])
+    held, preserved, same = (column.tolist() for column in (measured.held, measured.preserved, measured.same_class))
+    places: dict[int, list[int]] = {i: [] for i in asked}
+    for place, (i, _, _) in enumerate(tried):
+        places[i].append(place)
+    for i, here in places.items():
+        holding = sorted((place for place in here if held[place]), key=lambda place: (tried[place][2], place))
+        if holding:
+            chosen[i] = _completed([tried[place][1:] for place in holding])
+            continue
+        able = sorted((place for place in here if same[place]), key=lambda place: (tried[place][2], place))
+        most = max((preserved[place] for place in able), default=-1.0)
+        if most > float(alone.preserved[i]) + MARGIN or (most >= 0 and not bool(alone.same_class[i])):
+            _, growing, size = tried[next(place for place in able if preserved[place] >= most - NEARLY)]
+            chosen[i] = growing.first(size)
+    return chosen
+
+
+def _standing_out(
+    reward: Reward, neighbors: Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], probability: Tensor
+) -> dict[int, NodeSet]:
+    """Picks of graphs whose class their most probable nodes hold the strong set that stands out most from other nodes.
+
+    Where the first subgraph holds, it is that one or another that is connected and about as large.
+    """
+    instances, target = reward.instances, reward.target
+    if instances.level != "graph" or target.label is None:
+        return {}
+    value, ptr = probability.tolist(), instances.ptr.tolist()
+    starts = {
+        i: frozenset(sorted(range(ptr[i], ptr[i + 1]), key=lambda node: (-value[node], node))[:LARGEST])
+        for i in range(len(instances))
+    }
+
+    def measure(asked: Sequence[tuple[int, NodeSet]]) -> list[tuple[float, bool]]:
+        found = measure_preservation(reward, asked)
+        owner = torch.tensor([i for i, _ in asked], device=found.prediction.device)
+        strength = target.strength(found.prediction, owner)
+        return list(zip(strength.tolist(), found.held.tolist(), strict=True))
+
+    sizes = {i: len(first) for i, first in enumerate(firsts) if held[i]}
+    picked = {}
+    for i, strong in find_strongest_sets(measure, neighbors, starts, value, sizes).items():
+        allowed = sorted((one.nodes for one in strong.values() if one.held), key=len)
+        if held[i]:
+            size = sizes[i]
+            near = [nodes for nodes in allowed if size / 2 <= len(nodes) <= 2 * size]
+            allowed = [nodes for nodes in near if len(neighbors.components(i, nodes)) == 1]
+            allowed += [firsts[i]] if size in strong else []
+        elif allowed:
+            allowed = [nodes for nodes in allowed if len(nodes) <= 2 * len(allowed[0])]
+        nodes = widest_gap(strong, allowed, {node: value[node] for node in range(ptr[i], ptr[i + 1])})
+        if nodes:
+            picked[i] = nodes
+    return picked
+
+
+def _lost(reward: Reward, some: Tensor) -> Tensor:
+    """Returns what the model loses without each node of some instances, 0 in others, shape ``[n]``.
+
+    What explaining has asked already is not asked again; but the own evidence of a node's class holds more than losses.
+    """
+    instances = reward.instances
+    lost = torch.zeros(instances.num_nodes, dtype=torch.double, device=instances.device)
+    _, nodes = ranges(instances.ptr[some], instances.node_counts[some])
+    if reward.own is not None and (instances.level == "graph" or reward.target.label is None):
+        lost[nodes] = reward.own[nodes]
+    elif nodes.numel():
+        lost[nodes] = losses(reward.predictor, instances.select(some), reward.target.select(some))[:, 0].double()
+    return lost
+
+
+def _necessary(
+    reward: Reward, neighbors: Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], lost: Tensor
+) -> dict[int, NodeSet]:
+    """Finds instances whose class is held by the nodes that are needed one by one, completed, and names these nodes.
+
+    A first subgraph that holds too is only replaced by them where it is about as large: a node too few or too many.
+    """
+    instances, target = reward.instances, reward.target
+    if target.label is None:
+        return {}
+    every = torch.arange(len(instances), device=instances.device)
+    whole = target.strength(target.prediction, every)[instances.owner].double()
+    needed = (whole - lost).sigmoid() < whole.sigmoid() / 2
+    tried = []
+    for i, (first, holds) in enumerate(zip(firsts, held, strict=True)):
+        begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+        nodes = frozenset(roots_of(instances, i)) | {
+            begin + place for place in needed[begin:end].nonzero().flatten().tolist()
+        }
+        if not 2 <= len(nodes) <= LARGEST or (holds and not len(first) / 2 <= len(nodes) <= 2 * len(first)):
+            continue
+        growing = _Growing.of(instances, neighbors, i, lost)
+        # Those around a node have to be connected to it.
+        if growing.first(len(nodes)) == nodes:
+            tried += [(i, growing, size) for size in range(len(nodes), min(2 * len(nodes), len(growing)) + 1)]
+    if not tried:
+        return {}
+    holding: dict[int, list[tuple[_Growing, int]]] = {}
+    answers = measure_preservation(reward, [(i, growing.first(size)) for i, growing, size in tried]).held.tolist()
+    for (i, growing, size), holds in zip(tried, answers, strict=True):
+        if holds:
+            holding.setdefault(i, []).append((growing, size))
+    return {i: _completed(sets) for i, sets in holding.items()}
+
+
+def _completed(holding: Sequence[tuple[_Growing, int]]) -> NodeSet:
+    """Takes the smallest set that holds, and nodes that are worth nearly as much as those inside.
+
+    A model often holds a prediction without the last node of what it looks at. Between that node and the next one that
+    it does not look at there is a gap, and the widest one, up to twice the smallest size, is where the set ends.
+    """
+    growing, least = holding[0]
+    sizes = [size for other, size in holding if other is growing and size <= 2 * least]
+    return growing.first(max(sizes, key=lambda size: (growing.gap(size), -size)))
