@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -11,13 +11,24 @@ from torch import Tensor
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.preservation import MARGIN, NEARLY, measure_preservation
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
-from gflowexplainer.inference.strongest_sets import find_strongest_sets, widest_gap
+from gflowexplainer.inference.strongest_sets import (
+    Sizes,
+    StrongSet,
+    complete_sets,
+    find_strongest_sets,
+    keep_strongest,
+    widest_gap,
+)
 from gflowexplainer.ops.segments import ranges
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.occlusion import losses
 
 _FEW = 100
-_LITTLE = 0.02
+_ENOUGH = 0.75
+"""Share of a class's probability with which a first subgraph that keeps the class needs nothing more."""
+_MOST = 0.75
+"""Share of the first subgraph, by probability, that what holds in its place contains."""
+_LITTLE, _LITTLE_PROBABILITY = 0.02, 0.05
 
 
 @dataclass(frozen=True)
@@ -33,8 +44,10 @@ class _Growing:
     worth: list[float]
 
     @classmethod
-    def of(cls, instances: Instances, neighbors: Neighbors, i: int, worth: Tensor) -> _Growing:
-        """Puts the nodes that are worth most first."""
+    def of(
+        cls, instances: Instances, neighbors: Neighbors, i: int, worth: Tensor, start: NodeSet = frozenset()
+    ) -> _Growing:
+        """Puts the nodes that are worth most first; around a node, after those that it starts with."""
         begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
         value = worth[begin:end].tolist()
         center = int(instances.center[i])
@@ -44,7 +57,8 @@ class _Growing:
             )
             order = able[:LARGEST]
             return cls(order, [*(value[node - begin] for node in able[: LARGEST + 1]), 0.0])
-        border, order = set(neighbors.of(center)), [center]
+        order = sorted(start) or [center]
+        border = {other for node in order for other in neighbors.of(node)} - set(order)
         while border and len(order) < LARGEST:
             node = max(border, key=lambda n: (value[n - begin], -n))
             order.append(node)
@@ -65,22 +79,43 @@ class _Growing:
 
 
 def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors, probability: Tensor) -> list[NodeSet]:
-    """Picks what is needed and holds, else the first subgraph if it holds, else few nodes that do or do most."""
+    """Chooses nodes of every instance that preserve its prediction, or most of it.
+
+    Args:
+        reward: Evaluates the model on subgraphs of the instances.
+        firsts: The first subgraph of each instance.
+        neighbors: Of the instances.
+        probability: Probability of every node, shape ``[n]``.
+    """
     instances = reward.instances
+    chosen = list(firsts)
     if instances.other_end is not None:
-        return list(firsts)
+        return chosen
     alone = measure_preservation(reward, list(enumerate(firsts)))
-    strong = _standing_out(reward, neighbors, firsts, alone.held.tolist(), probability)
-    chosen = [strong.get(i, first) for i, first in enumerate(firsts)]
-    asked = [i for i, held in enumerate(alone.held.tolist()) if not held and i not in strong]
+    held = alone.held.tolist()
+    enough = (alone.same_class & ~alone.held & (alone.preserved >= _ENOUGH)).tolist()
+    settled = {i for i, so in enumerate(enough) if so and reward.target.label is not None}
+    strong = _standing_out(reward, neighbors, firsts, held, probability, settled)
+    settled |= strong.keys()
+    asked = [i for i, so in enumerate(held) if not so and i not in settled]
     # Around a node there may be many others; there, what holds is enough.
     small = instances.node_counts <= _FEW if instances.level != "graph" else instances.node_counts > 0
     small[asked] = True
-    small[list(strong)] = False
+    small[list(settled)] = False
     lost = _lost(reward, torch.nonzero(small).flatten())
-    for i, needed in _necessary(reward, neighbors, firsts, alone.held.tolist(), lost).items():
-        chosen[i] = needed
-        asked = [other for other in asked if other != i]
+    found = strong | _extended(reward, neighbors, firsts, asked, (probability, lost))
+    for i, needed in _necessary(reward, neighbors, firsts, held, lost).items():
+        by_loss = _stands_out(instances, i, needed, lost, _LITTLE)
+        if i in found or (
+            held[i]
+            and instances.level != "graph"
+            and by_loss <= _stands_out(instances, i, firsts[i], probability, _LITTLE_PROBABILITY)
+        ):
+            continue
+        found[i] = needed
+    for i, nodes in found.items():
+        chosen[i] = nodes
+    asked = [i for i in asked if i not in found]
     lost = lost.abs() if reward.target.label is None else lost
     tried = [
         (i, growing, size)
@@ -109,19 +144,26 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
 
 
 def _standing_out(
-    reward: Reward, neighbors: Neighbors, firsts: Sequence[NodeSet], held: Sequence[bool], probability: Tensor
+    reward: Reward,
+    neighbors: Neighbors,
+    firsts: Sequence[NodeSet],
+    held: Sequence[bool],
+    probability: Tensor,
+    settled: Set[int],
 ) -> dict[int, NodeSet]:
     """Picks of graphs whose class their most probable nodes hold the strong set that stands out most from other nodes.
 
-    Where the first subgraph holds, it is that one or another that is connected and about as large.
+    Where the first subgraph holds, it is that one or another that is connected and about as large. Where it does not,
+    it is one that contains most of it, if there is one.
     """
     instances, target = reward.instances, reward.target
-    if instances.level != "graph" or target.label is None:
+    if instances.level != "graph" or target.label is None or len(settled) == len(firsts):
         return {}
     value, ptr = probability.tolist(), instances.ptr.tolist()
     starts = {
         i: frozenset(sorted(range(ptr[i], ptr[i + 1]), key=lambda node: (-value[node], node))[:LARGEST])
         for i in range(len(instances))
+        if i not in settled
     }
 
     def measure(asked: Sequence[tuple[int, NodeSet]]) -> list[tuple[float, bool]]:
@@ -131,8 +173,11 @@ def _standing_out(
         return list(zip(strength.tolist(), found.held.tolist(), strict=True))
 
     sizes = {i: len(first) for i, first in enumerate(firsts) if held[i]}
+    completed = complete_sets(measure, neighbors, {i: firsts[i] for i in starts if not held[i]}, starts, value)
     picked = {}
     for i, strong in find_strongest_sets(measure, neighbors, starts, value, sizes).items():
+        for one in completed.get(i, ()):
+            keep_strongest(strong, one)
         allowed = sorted((one.nodes for one in strong.values() if one.held), key=len)
         if held[i]:
             size = sizes[i]
@@ -140,11 +185,63 @@ def _standing_out(
             allowed = [nodes for nodes in near if len(neighbors.components(i, nodes)) == 1]
             allowed += [firsts[i]] if size in strong else []
         elif allowed:
+            allowed = _around(strong, allowed, firsts[i], completed[i], value) or allowed
             allowed = [nodes for nodes in allowed if len(nodes) <= 2 * len(allowed[0])]
         nodes = widest_gap(strong, allowed, {node: value[node] for node in range(ptr[i], ptr[i + 1])})
         if nodes:
             picked[i] = nodes
     return picked
+
+
+def _around(
+    strong: Sizes,
+    allowed: Sequence[NodeSet],
+    first: NodeSet,
+    completed: Sequence[StrongSet],
+    value: Sequence[float],
+) -> list[NodeSet]:
+    """Returns the sets that contain most of the first subgraph, and what it was completed to if none is smaller."""
+    most = _MOST * sum(value[node] for node in first)
+    near = [nodes for nodes in allowed if sum(value[node] for node in nodes & first) >= most]
+    if completed and completed[-1].held and not any(len(nodes) <= len(completed[-1].nodes) for nodes in near):
+        strong[len(completed[-1].nodes)] = completed[-1]
+        near = [completed[-1].nodes, *near]
+    return near
+
+
+def _extended(
+    reward: Reward,
+    neighbors: Neighbors,
+    firsts: Sequence[NodeSet],
+    asked: Sequence[int],
+    worths: Sequence[Tensor],
+) -> dict[int, NodeSet]:
+    """Extends first subgraphs around nodes whose class they do not hold, up to twice their size, until they do."""
+    instances = reward.instances
+    if instances.level == "graph" or reward.target.label is None:
+        return {}
+    tried = [
+        (i, growing.first(size))
+        for i in asked
+        for growing in (_Growing.of(instances, neighbors, i, worth, firsts[i]) for worth in worths)
+        for size in range(len(firsts[i]) + 1, min(len(growing), 2 * len(firsts[i])) + 1)
+    ]
+    found: dict[int, NodeSet] = {}
+    if tried:
+        for (i, nodes), holds in zip(tried, measure_preservation(reward, tried).held.tolist(), strict=True):
+            if holds and (i not in found or len(nodes) < len(found[i])):
+                found[i] = nodes
+    return found
+
+
+def _stands_out(instances: Instances, i: int, nodes: NodeSet, worth: Tensor, little: float) -> float:
+    """Says how many times what any other node is worth each of some nodes is; the explained node does not count."""
+    begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+    value = dict(enumerate(worth[begin:end].tolist(), begin))
+    least = little * max(value.values())
+    inside = min((value[node] for node in nodes if node != int(instances.center[i])), default=max(value.values()))
+    outside = max((value[node] for node in value.keys() - nodes), default=inside)
+    return (max(inside, 0.0) + least) / (max(outside, 0.0) + least)
 
 
 def _lost(reward: Reward, some: Tensor) -> Tensor:

@@ -51,14 +51,14 @@ def find_strongest_sets(
     """
     found: dict[int, Sizes] = {i: {} for i in starts}
     for i, (strength, held) in zip(starts, measure(list(starts.items())), strict=True):
-        _keep(found[i], StrongSet(starts[i], strength, held))
+        keep_strongest(found[i], StrongSet(starts[i], strength, held))
     now = dict(starts)
     while now := {i: nodes for i, nodes in now.items() if len(nodes) > 1}:
         smaller = {i: {node: nodes - {node} for node in sorted(nodes)} for i, nodes in now.items()}
         for i, choices in _measured(measure, smaller).items():
             node = min(choices, key=lambda node: (-round(choices[node].strength / _EQUAL), value[node], node))
             now[i] = choices[node].nodes
-            _keep(found[i], choices[node])
+            keep_strongest(found[i], choices[node])
     least = {i: min((n for n, one in known.items() if one.held), default=0) for i, known in found.items()}
     most = {i: 2 * max(size, sizes.get(i, 0)) for i, size in least.items() if size}
     now = {i: found[i][least[i]].nodes for i in most}
@@ -70,10 +70,51 @@ def find_strongest_sets(
         larger = {i: choices for i, choices in larger.items() if choices and len(now[i]) <= most[i]}
         now = {}
         for i, choices in _measured(measure, larger).items():
-            node = max(choices, key=lambda node: (round(choices[node].strength / _EQUAL), value[node], -node))
-            now[i] = choices[node].nodes
-            _keep(found[i], choices[node])
+            one = choices[_strongest(choices, value)]
+            now[i] = one.nodes
+            keep_strongest(found[i], one)
     return found
+
+
+def complete_sets(
+    measure: Measure,
+    neighbors: Neighbors,
+    incomplete: Mapping[int, NodeSet],
+    others: Mapping[int, NodeSet],
+    value: Sequence[float],
+) -> dict[int, list[StrongSet]]:
+    """Adds nodes to sets that do not hold, each time the one that strengthens the target most, until they do.
+
+    Args:
+        measure: Evaluates the model.
+        neighbors: Of the instances.
+        incomplete: A set of each instance.
+        others: Nodes of each instance that may join it beside its neighbours.
+        value: Probability of every node. Of nodes that strengthen it about the same the most probable one joins.
+
+    Returns:
+        The sets on the way, smallest first. The last one holds, unless none does up to a bit more than twice the size.
+    """
+    found: dict[int, list[StrongSet]] = {i: [] for i in incomplete}
+    now = dict(incomplete)
+    while now:
+        larger = {
+            i: {n: nodes | {n} for n in sorted((_border(neighbors, nodes) | others[i]) - nodes)}
+            for i, nodes in now.items()
+            if len(nodes) <= 2 * len(incomplete[i])
+        }
+        now = {}
+        for i, choices in _measured(measure, {i: choices for i, choices in larger.items() if choices}).items():
+            one = choices[_strongest(choices, value)]
+            found[i].append(one)
+            if not one.held:
+                now[i] = one.nodes
+    return found
+
+
+def _strongest(choices: Mapping[int, StrongSet], value: Sequence[float]) -> int:
+    """Returns the node that strengthens the target most; among about equals the most probable one."""
+    return max(choices, key=lambda node: (round(choices[node].strength / _EQUAL), value[node], -node))
 
 
 def _measured(measure: Measure, asked: Mapping[int, Mapping[int, NodeSet]]) -> dict[int, dict[int, StrongSet]]:
@@ -90,7 +131,7 @@ def _border(neighbors: Neighbors, nodes: NodeSet) -> NodeSet:
     return frozenset(other for node in nodes for other in neighbors.of(node)) - nodes
 
 
-def _keep(sizes: Sizes, one: StrongSet) -> None:
+def keep_strongest(sizes: Sizes, one: StrongSet) -> None:
     """Keeps a set unless one of its size is known that is about as strong, in place."""
     known = sizes.get(len(one.nodes))
     if known is None or (one.held, one.strength) > (known.held, known.strength + _EQUAL):
