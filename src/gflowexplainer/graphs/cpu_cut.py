@@ -77,9 +77,8 @@ def cut_nodes(
     around: dict[str, Any] = {}
     edges = torch.from_numpy(found.edge_id)
     if found.outer.size > found.key.size:
-        # At once, though few look at them: the user may write into the features later.
         outer = graph.assemble(found.outer, found.ends, edges, alone=False)
-        around = {"around": outer, "place_outside": torch.from_numpy(found.inside)}
+        around = {"surroundings": outer, "place_outside": torch.from_numpy(found.inside)}
         edges = edges[torch.from_numpy(found.own)]
     return graph.assemble(found.key, found.own_ends, edges, **around)
 

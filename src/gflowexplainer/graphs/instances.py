@@ -66,7 +66,8 @@ class Instances:
         node_arguments: Further arguments of the model with one row a node.
         edge_arguments: Further arguments of the model with one row an edge.
         shared_arguments: Arguments that are handed to the model unchanged.
-        around: The ``surroundings``, or what puts them together when they are first looked at.
+        surroundings: The instances and, around each, the nodes that send an edge into it, for the model alone, so
+            without ``neighbor``; ``None`` where there are none, and at graph level.
         place_outside: Position of each node in ``surroundings``, shape ``[n]``.
         left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
             number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
@@ -95,7 +96,7 @@ class Instances:
     node_arguments: dict[str, Tensor] = field(default_factory=dict)
     edge_arguments: dict[str, Tensor] = field(default_factory=dict)
     shared_arguments: dict[str, Any] = field(default_factory=dict)
-    around: Instances | Callable[[], Instances] | None = None
+    surroundings: Instances | None = None
     place_outside: Tensor | None = None
     left_out: Tensor | None = None
     other_end: Tensor | None = None
@@ -208,7 +209,7 @@ class Instances:
         place[wider.inside] = torch.arange(inner.key.numel(), device=x.device)
         own = torch.nonzero(place[ends[0]] >= 0).flatten()
         return assemble(
-            inner, place[ends[:, own]], edges[own], around=around, place_outside=wider.inside, left_out=left_out
+            inner, place[ends[:, own]], edges[own], surroundings=around, place_outside=wider.inside, left_out=left_out
         )
 
     @classmethod
@@ -347,14 +348,6 @@ class Instances:
         return self.neighbor_row * self.num_nodes + self.neighbor
 
     @cached_property
-    def surroundings(self) -> Instances | None:
-        """The instances and, around each, the nodes that send an edge into it, for the model alone.
-
-        They are without ``neighbor``; ``None`` where there are none, and at graph level.
-        """
-        return self.around() if callable(self.around) else self.around
-
-    @cached_property
     def own_key(self) -> Tensor:
         """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
         node = self.center if self.level == "graph" else self.node_id[self.center]
@@ -477,7 +470,7 @@ class Instances:
             x_row=None if self.x_row is None else self.x_row[nodes],
             node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
-            around=outer,
+            surroundings=outer,
             place_outside=place,
             left_out=left_out,
             other_end=None if self.other_end is None else self.other_end[index] + shift,
