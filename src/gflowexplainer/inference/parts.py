@@ -1,14 +1,16 @@
 """Finds the parts of explanations: what stands out and holds, else the first subgraph or the fewest nodes that do.
 
-Candidates are measured on the model with everything else removed. Of the class of a graph, the strongest set of every
-size is searched among the most probable nodes (:mod:`~gflowexplainer.inference.strongest_sets`), and the one is taken
-that stands out most. Otherwise, where the nodes without any one of which a class is lost hold it by themselves, they
-are the explanation (around a node only if it has few others near). Otherwise, where the best subgraph that was found
-preserves the prediction, it is the one part. Where it does not, nodes join one at a time (those of a node's
-explanation connected to it), the most probable first, or those first without which the model loses most: the smallest
-set that holds, completed by those that are worth nearly as much. What is taken is split into its connected parts, and
-those that are not needed are dropped. The one part of a link is its best subgraph, which joins both ends: nothing else
-is tried.
+Candidates are measured on the model with everything else removed (:mod:`~gflowexplainer.inference.part_nodes`). A first
+subgraph that keeps the class and most of its probability is the one part. Otherwise, of the class of a graph, the
+strongest set of every size is searched among the most probable nodes
+(:mod:`~gflowexplainer.inference.strongest_sets`), and the one is taken that stands out most; where the first subgraph
+does not hold, one that contains most of it. Around a node, a first subgraph that does not hold is extended until it
+does. Otherwise, where the nodes without any one of which a class is lost hold it by themselves, they are the
+explanation. Otherwise, where the best subgraph that was found preserves the prediction, it is the one part. Where it
+does not, nodes join one at a time, the most probable first, or those first without which the model loses most: the
+smallest set that holds, completed by those that are worth nearly as much. What is taken is split into its connected
+parts, and those that are not needed are dropped. The one part of a link is its best subgraph, which joins both ends:
+nothing else is tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph,
 or anywhere in one that has no room for them elsewhere; those of a link grow from both ends.
@@ -27,7 +29,6 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.part_nodes import choose_nodes
 from gflowexplainer.inference.preservation import (
     HELD,
-    MARGIN,
     NEARLY,
     measure_preservation,
     predict_sets,
@@ -36,6 +37,9 @@ from gflowexplainer.inference.preservation import (
 from gflowexplainer.inference.random_parts import Neighbors, NodeSet, draw_random_parts
 from gflowexplainer.model.target import Target
 from gflowexplainer.rewards.base import Reward
+
+_BETTER = 0.15
+"""How much more than random parts an explanation preserves: in probability, or as a share of the way to a value."""
 
 
 @torch.no_grad()
@@ -71,7 +75,7 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
     certainty = _certainty(reward.target)
     for i, named in enumerate(found):
         preserved, random = float(together.preserved[i]), bound[i]
-        needed = HELD if random is None else random + MARGIN / certainty[i]
+        needed = HELD if random is None else random + _BETTER / certainty[i]
         better = bool(together.same_class[i]) and preserved >= needed
         results.append(
             Parts(
