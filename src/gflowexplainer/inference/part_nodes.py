@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.inference.preservation import MARGIN, NEARLY, measure_preservation
+from gflowexplainer.inference.preservation import MARGIN, NEARLY, Preservation, measure_preservation
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
 from gflowexplainer.inference.strongest_sets import (
     Sizes,
@@ -19,13 +19,14 @@ from gflowexplainer.inference.strongest_sets import (
     keep_strongest,
     widest_gap,
 )
+from gflowexplainer.model.target import Target
 from gflowexplainer.ops.segments import ranges
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.occlusion import losses
 
 _FEW = 100
-_ENOUGH = 0.75
-"""Share of a class's probability with which a first subgraph that keeps the class needs nothing more."""
+_ENOUGH, _FALLEN = 0.75, 1.0
+"""Share of a class's probability, and fall of its log-odds, with which a first subgraph needs nothing more."""
 _MOST = 0.75
 """Share of the first subgraph, by probability, that what holds in its place contains."""
 _LITTLE, _LITTLE_PROBABILITY = 0.02, 0.05
@@ -93,8 +94,7 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
         return chosen
     alone = measure_preservation(reward, list(enumerate(firsts)))
     held = alone.held.tolist()
-    enough = (alone.same_class & ~alone.held & (alone.preserved >= _ENOUGH)).tolist()
-    settled = {i for i, so in enumerate(enough) if so and reward.target.label is not None}
+    settled = _enough(reward.target, alone)
     strong = _standing_out(reward, neighbors, firsts, held, probability, settled)
     settled |= strong.keys()
     asked = [i for i, so in enumerate(held) if not so and i not in settled]
@@ -141,6 +141,16 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
             _, growing, size = tried[next(place for place in able if preserved[place] >= most - NEARLY)]
             chosen[i] = growing.first(size)
     return chosen
+
+
+def _enough(target: Target, alone: Preservation) -> set[int]:
+    """Returns the instances whose first subgraph does not hold, but keeps the class and most of it, and of its odds."""
+    if target.label is None:
+        return set()
+    every = torch.arange(len(alone.preserved), device=alone.prediction.device)
+    fallen = target.strength(target.prediction, every) - target.strength(alone.prediction, every)
+    enough = alone.same_class & ~alone.held & (alone.preserved >= _ENOUGH) & (fallen <= _FALLEN)
+    return set(torch.nonzero(enough).flatten().tolist())
 
 
 def _standing_out(
