@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.utils import k_hop_subgraph
 
 from gflowbench.datasets import Benchmark, load
 from gflowbench.models import load_published
@@ -18,6 +19,7 @@ from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
 
 GNN = "published"
 NAMES = ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs", "mutagenicity")
+_LAYERS = 3
 
 
 def make_published_task(name: str, seed: int, folder: Path | str | None = None) -> SuiteTask:
@@ -41,7 +43,7 @@ def make_published_task(name: str, seed: int, folder: Path | str | None = None) 
         truths={instance: _truth(benchmark, instance) for instance in benchmark.index.tolist()},
         splits={"test": benchmark.index[order]},
         num_classes=benchmark.num_classes,
-        num_layers=3,
+        num_layers=_LAYERS,
         provenance=benchmark.provenance,
     )
 
@@ -53,9 +55,14 @@ def load_published_gnn(task: SuiteTask, folder: Path | str | None = None) -> tup
 
 
 def _truth(benchmark: Benchmark, instance: int) -> TaskTruth:
-    """Returns the motif of an explained node, or the motifs of a graph."""
+    """Returns the motif of an explained node, as far as the GNN sees it from there, or the motifs of a graph."""
     graph = benchmark.graphs[0 if benchmark.task == "node" else instance]
     motif: Tensor = graph.motif_id
-    numbers = motif[instance].view(1) if benchmark.task == "node" else motif[motif >= 0].unique()
-    parts = tuple(tuple((motif == number).nonzero().view(-1).tolist()) for number in numbers.tolist() if number >= 0)
-    return TaskTruth(int(motif.numel()), Combination.ANY if parts else Combination.NONE, parts)
+    if benchmark.task == "node":
+        seen = k_hop_subgraph(instance, _LAYERS, graph.edge_index, num_nodes=motif.numel())[0]
+        own = seen[motif[seen] == motif[instance]]
+        number, motif = motif[instance], torch.full_like(motif, -1)
+        motif[own] = number
+    numbers = motif[motif >= 0].unique().tolist()
+    parts = tuple(tuple((motif == number).nonzero().view(-1).tolist()) for number in numbers)
+    return TaskTruth(motif.numel(), Combination.ANY if parts else Combination.NONE, parts)
