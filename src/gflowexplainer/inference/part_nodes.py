@@ -115,32 +115,50 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
         found[i] = needed
     for i, nodes in found.items():
         chosen[i] = nodes
-    asked = [i for i in asked if i not in found]
     lost = lost.abs() if reward.target.label is None else lost
+    left = [i for i in asked if i not in found]
+    for i, nodes in _grown(reward, neighbors, left, alone, (probability, lost)).items():
+        chosen[i] = nodes
+    return chosen
+
+
+def _grown(
+    reward: Reward, neighbors: Neighbors, asked: Sequence[int], alone: Preservation, worths: Sequence[Tensor]
+) -> dict[int, NodeSet]:
+    """Grows sets node by node in the order of their worth: the smallest that holds, else a small one that does most.
+
+    Args:
+        reward: Evaluates the model on subgraphs of the instances.
+        neighbors: Of the instances.
+        asked: Instances to grow sets of.
+        alone: What their first subgraphs preserve; a set that does hardly more is not returned.
+        worths: Ways to say what every node is worth, each of shape ``[n]``.
+    """
     tried = [
         (i, growing, size)
         for i in asked
-        for growing in (_Growing.of(instances, neighbors, i, worth) for worth in (probability, lost))
+        for growing in (_Growing.of(reward.instances, neighbors, i, worth) for worth in worths)
         for size in range(2, len(growing) + 1)
     ]
     if not tried:
-        return chosen
+        return {}
     measured = measure_preservation(reward, [(i, growing.first(size)) for i, growing, size in tried])
     held, preserved, same = (column.tolist() for column in (measured.held, measured.preserved, measured.same_class))
     places: dict[int, list[int]] = {i: [] for i in asked}
     for place, (i, _, _) in enumerate(tried):
         places[i].append(place)
+    found: dict[int, NodeSet] = {}
     for i, here in places.items():
         holding = sorted((place for place in here if held[place]), key=lambda place: (tried[place][2], place))
         if holding:
-            chosen[i] = _completed([tried[place][1:] for place in holding])
+            found[i] = _completed([tried[place][1:] for place in holding])
             continue
         able = sorted((place for place in here if same[place]), key=lambda place: (tried[place][2], place))
         most = max((preserved[place] for place in able), default=-1.0)
         if most > float(alone.preserved[i]) + MARGIN or (most >= 0 and not bool(alone.same_class[i])):
             _, growing, size = tried[next(place for place in able if preserved[place] >= most - NEARLY)]
-            chosen[i] = growing.first(size)
-    return chosen
+            found[i] = growing.first(size)
+    return found
 
 
 def _enough(target: Target, alone: Preservation) -> set[int]:
