@@ -16,6 +16,7 @@ from gflowbench.protocol.problems import problem
 from gflowbench.suites.catalogue_study import measure_catalogue
 from gflowbench.suites.counterfactual_peers import EdgeProblem, cf_gnn_explainer, exhaustive_minimum, greedy_removal
 from gflowbench.suites.logic_suite import NAMES as LOGIC
+from gflowbench.suites.published import NAMES as DATASETS
 from gflowbench.suites.run import Cell, prepare
 from gflowbench.suites.task import Combination
 from gflowexplainer import GFlowExplainer
@@ -23,7 +24,6 @@ from gflowexplainer.errors import GFlowExplainerError
 from gflowexplainer.report.tables import Table
 from gflowexplainer.storage.files import dumps, read_json, write_json, write_text
 
-DATASETS = ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs", "mutagenicity")
 _HOPS = 4
 """Three layers, and one step more as degrees are counted."""
 _GREEDY = 300

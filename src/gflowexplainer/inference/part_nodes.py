@@ -12,10 +12,12 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.preservation import MARGIN, NEARLY, Preservation, measure_preservation
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
 from gflowexplainer.inference.strongest_sets import (
+    LITTLE_PROBABILITY,
     Sizes,
     StrongSet,
     complete_sets,
     find_strongest_sets,
+    gap_around,
     keep_strongest,
     widest_gap,
 )
@@ -29,7 +31,7 @@ _ENOUGH, _FALLEN = 0.75, 1.0
 """Share of a class's probability, and fall of its log-odds, with which a first subgraph needs nothing more."""
 _MOST = 0.75
 """Share of the first subgraph, by probability, that what holds in its place contains."""
-_LITTLE, _LITTLE_PROBABILITY = 0.02, 0.05
+_LITTLE = 0.02
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,13 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
     lost = _lost(reward, torch.nonzero(small).flatten())
     found = strong | _extended(reward, neighbors, firsts, asked, (probability, lost))
     for i, needed in _necessary(reward, neighbors, firsts, held, lost).items():
-        by_loss = _stands_out(instances, i, needed, lost, _LITTLE)
-        if i in found or (
-            held[i]
-            and instances.level != "graph"
-            and by_loss <= _stands_out(instances, i, firsts[i], probability, _LITTLE_PROBABILITY)
+        rival = held[i] and instances.level != "graph"
+        if i not in found and not (
+            rival
+            and _stands_out(instances, i, needed, lost, _LITTLE)
+            <= _stands_out(instances, i, firsts[i], probability, LITTLE_PROBABILITY)
         ):
-            continue
-        found[i] = needed
+            found[i] = needed
     for i, nodes in found.items():
         chosen[i] = nodes
     lost = lost.abs() if reward.target.label is None else lost
@@ -263,13 +264,11 @@ def _extended(
 
 
 def _stands_out(instances: Instances, i: int, nodes: NodeSet, worth: Tensor, little: float) -> float:
-    """Says how many times what any other node is worth each of some nodes is; the explained node does not count."""
-    begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+    """Says how far nodes around an explained one stand out from others; it does not count itself."""
+    begin, end, center = int(instances.ptr[i]), int(instances.ptr[i + 1]), int(instances.center[i])
     value = dict(enumerate(worth[begin:end].tolist(), begin))
-    least = little * max(value.values())
-    inside = min((value[node] for node in nodes if node != int(instances.center[i])), default=max(value.values()))
-    outside = max((value[node] for node in value.keys() - nodes), default=inside)
-    return (max(inside, 0.0) + least) / (max(outside, 0.0) + least)
+    value[center] = max(value.values())
+    return gap_around(nodes, value, little)
 
 
 def _lost(reward: Reward, some: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ Measure = Callable[[Sequence[tuple[int, NodeSet]]], Iterable[tuple[float, bool]]
 """Returns of each node set of an instance how strong the target is with only it, and whether it is preserved."""
 _EQUAL = 0.1
 """Log-odds that make no difference."""
-_LITTLE_STRENGTH, _LITTLE_PROBABILITY = 0.02, 0.05
+_LITTLE_STRENGTH, LITTLE_PROBABILITY = 0.02, 0.05
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def widest_gap(sizes: Sizes, allowed: Iterable[NodeSet], value: Mapping[int, flo
         allowed: Sets that may be picked, of sizes that are known.
         value: Probability of each node of the instance.
     """
-    order, top = sorted(sizes), max(value.values())
+    order = sorted(sizes)
     strength = [sizes[size].strength for size in order]
     sure = max(*strength, _EQUAL)
     # What a node adds between two sizes; a single one adds everything. The largest set has nothing to stand out from.
@@ -159,12 +159,24 @@ def widest_gap(sizes: Sizes, allowed: Iterable[NodeSet], value: Mapping[int, flo
 
     def stands_out(nodes: NodeSet) -> float:
         place = order.index(len(nodes))
-        inside = min(value[node] for node in nodes)
-        outside = max((value[node] for node in value.keys() - nodes), default=inside)
         steps = _gap(added[place], added[place + 1], _LITTLE_STRENGTH * sure)
-        return _gap(inside, outside, _LITTLE_PROBABILITY * top) * steps**0.5
+        return gap_around(nodes, value, LITTLE_PROBABILITY) * steps**0.5
 
     return max(sorted(allowed, key=len), key=stands_out, default=frozenset())
+
+
+def gap_around(nodes: NodeSet, value: Mapping[int, float], little: float) -> float:
+    """Says how many times the most that any other node of an instance is worth the least of some nodes is.
+
+    Args:
+        nodes: Some nodes.
+        value: What each node of the instance is worth.
+        little: Share of the largest worth that makes no difference.
+    """
+    top = max(value.values())
+    inside = min((value[node] for node in nodes), default=top)
+    outside = max((value[node] for node in value.keys() - nodes), default=inside)
+    return _gap(inside, outside, little * top)
 
 
 def _gap(more: float, less: float, little: float) -> float:

@@ -87,12 +87,13 @@ _UNSIGNED = tuple(map(np.uint64, (_GOLDEN & _MASK, _FIRST & _MASK, _SECOND & _MA
 
 def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
     """Does what :func:`mix` does to unsigned numbers in NumPy."""
-    golden, first, second, *bits = _UNSIGNED
+    golden, first, second, shift, next_shift, last_shift = _UNSIGNED
     z = x + golden
-    for shift, factor in zip(bits, (first, second), strict=False):
-        z ^= z >> shift
-        z *= factor
-    z ^= z >> bits[2]
+    z ^= z >> shift
+    z *= first
+    z ^= z >> next_shift
+    z *= second
+    z ^= z >> last_shift
     return z
 
 
