@@ -90,6 +90,23 @@ def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
     assert choose([nothing, whole]) == whole
 
 
+@pytest.mark.parametrize(("incomplete", "share"), [(None, 0.0), (0.2, 0.0), (0.5, 0.5), (0.9, 1.0)])
+def test_single_losses_count_in_graphs_whose_best_subgraphs_are_needed_and_not_enough(incomplete, share) -> None:
+    shared, own = replace(trial("shared", 0.4), incomplete=incomplete), trial("own", 0.5)
+    least, most = (
+        weight_beside([shared, own], shared, "node"),
+        weight_beside([shared, trial("own", 0.8)], shared, "graph"),
+    )
+    assert weight_beside([shared, own], shared, "graph") == pytest.approx(share * most)
+    assert least == 0
+
+
+def test_a_trial_is_read_as_it_was_written() -> None:
+    asked = replace(trial("shared", 0.4), effect=0.5, incomplete=0.25)
+    for one in (asked, trial("own", 0.5), replace(asked, by_gradients=True)):
+        assert EvidenceTrial.from_row(one.row()) == one
+
+
 @pytest.mark.parametrize(("effect", "taken"), [(0.85, True), (0.72, False), (None, False)])
 def test_gradients_are_followed_only_where_they_show_far_more_than_contexts(effect, taken) -> None:
     shown = [replace(trial("shared", 0.6), effect=0.6), replace(trial("shared", 0.4, keep=0.5), effect=0.65)]

@@ -9,7 +9,9 @@ Where single losses add up to a value, they are its explanation, unless shared e
 simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
 distribution of a class follows shared evidence, unless it says nothing, or less than half of what single losses say of
-small contexts too, and masks count single losses beside it, by how nearly they explain all that can be reproduced.
+small contexts too, and masks count single losses beside it, by how nearly they explain all that can be reproduced, or
+by how far what shared evidence rates best is needed and not enough: then nothing stands in for it, and single losses
+show what belongs to it elsewhere.
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
 evidence, one is not taken that rates best what does far less to the model than what others rate best. And what was
@@ -29,6 +31,8 @@ ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
 DOUBTED, TRUSTED = 0.8, 0.9
 """Shares of what can be reproduced from which on own evidence counts a little, and fully, in masks of classes."""
+LITTLE, MUCH = 0.25, 0.75
+"""How far the best connected subgraphs of graphs are needed and not enough, from which on it does, likewise."""
 BESIDE = {"node": 1.0, "graph": 2.0}
 """What fully trusted own evidence counts in masks, where the distribution counts 1; graphs have several places."""
 ALONE = 4.0
@@ -105,6 +109,8 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     if level != "graph" and beside >= ENOUGH * own.explained:
         return 0.0
     trust = (own.explained / own.reproducible - DOUBTED) / (TRUSTED - DOUBTED)
+    if level == "graph":
+        trust = max(trust, (max(t.incomplete or 0.0 for t in trials) - LITTLE) / (MUCH - LITTLE))
     return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -12,18 +14,28 @@ from gflowexplainer.ops.segments import segment_argmax
 from gflowexplainer.rewards.prediction import PredictionReward
 
 
+class Effect(NamedTuple):
+    """What the best subgraphs do to the probability of the class, as means over instances.
+
+    Attributes:
+        size: The mean of the probability with only the subgraph and of its fall without it: 1 where the class is held
+            by the subgraph and by nothing else.
+        incomplete: The product of its fall without the subgraph and its fall with only it: near 1 where the subgraph is
+            needed and not enough, since the class rests on several places at once.
+    """
+
+    size: float
+    incomplete: float
+
+
 @torch.no_grad()
-def effect_of_best(inputs: TaskInputs, subgraphs: Subgraphs, rating: Tensor) -> float:
+def effect_of_best(inputs: TaskInputs, subgraphs: Subgraphs, rating: Tensor) -> Effect:
     """Keeps, and then removes, the subgraph of each instance that is rated best; the model says what that does.
 
     Args:
         inputs: The instances, with what the model says of them; classes, not values.
         subgraphs: ``B`` subgraphs, some of every instance.
         rating: How each is rated, shape ``[B]``.
-
-    Returns:
-        The probability of the class with only the subgraph, and its fall without it: the mean of both over all
-        instances. It is 1 where the class is held by the subgraph and by nothing else.
     """
     label = inputs.target.label
     assert label is not None
@@ -31,4 +43,6 @@ def effect_of_best(inputs: TaskInputs, subgraphs: Subgraphs, rating: Tensor) -> 
     best = subgraphs[segment_argmax(rating, subgraphs.instance, len(inputs.instances))]
     whole = inputs.target.prediction
     only, without = (reward.predict(best, without=gone, removal=Removal.induced) for gone in (False, True))
-    return float((only + whole - without).gather(1, label[:, None]).double().mean()) / 2
+    whole, only, without = (said.gather(1, label[:, None])[:, 0].double() for said in (whole, only, without))
+    falls = (whole - without).clamp(min=0) * (whole - only).clamp(min=0)
+    return Effect(float((only + whole - without).mean()) / 2, float(falls.mean()))

@@ -23,6 +23,7 @@ class EvidenceTrial:
         reproducible: Share of it that another draw of contexts would show again: the most that can be explained.
         effect: What the subgraphs that it rates best do: the class's probability with only them and its fall without
             them, the mean of both; ``None`` where the model was not, or cannot be, asked.
+        incomplete: How far those subgraphs are needed and not enough, in [0, 1]; ``None`` likewise.
         by_gradients: Whether it was fitted to what gradients say of whole graphs, and not to what the model says of
             contexts: then ``explained`` is of that, and all of it can be reproduced.
     """
@@ -34,17 +35,27 @@ class EvidenceTrial:
     explained: float
     reproducible: float
     effect: float | None = None
+    incomplete: float | None = None
     by_gradients: bool = False
 
     def row(self) -> list[float]:
         """Returns numbers, for a tensor."""
         made = [_KINDS.index(self.evidence), self.keep_probability, REMOVALS.index(self.removal), self.by_class]
-        did = [self.explained, self.reproducible, self.effect or 0.0, self.effect is not None]
+        did = [self.explained, self.reproducible, self.effect or 0.0, self.incomplete or 0.0, self.effect is not None]
         return [*map(float, made), *map(float, did), float(self.by_gradients)]
 
     @classmethod
     def from_row(cls, row: list[float]) -> EvidenceTrial:
         """Reads what :meth:`row` gave."""
-        kind, keep, removal, by_class, explained, reproducible, effect, asked, by_gradients = row
-        made = (_KINDS[int(kind)], keep, REMOVALS[int(removal)], bool(by_class))
-        return cls(*made, explained, reproducible, effect if asked else None, bool(by_gradients))
+        kind, keep, removal, by_class, explained, reproducible, effect, incomplete, asked, by_gradients = row
+        return cls(
+            _KINDS[int(kind)],
+            keep,
+            REMOVALS[int(removal)],
+            bool(by_class),
+            explained,
+            reproducible,
+            effect if asked else None,
+            incomplete if asked else None,
+            bool(by_gradients),
+        )

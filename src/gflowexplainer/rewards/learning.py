@@ -24,7 +24,7 @@ from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.belief import choose, weight_beside
-from gflowexplainer.rewards.best_rated import effect_of_best
+from gflowexplainer.rewards.best_rated import Effect, effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
@@ -139,7 +139,7 @@ class Fitting:
         rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
         return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, pooling, fold)
 
-    def effect(self, description: Description, weights: Tensor) -> float | None:
+    def effect(self, description: Description, weights: Tensor) -> Effect | None:
         """Asks the model what the subgraphs do that weights rate best, evidence per node; ``None`` of values.
 
         ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
@@ -168,13 +168,15 @@ class Fitting:
             strengths = candidates.poolings(self.label) if by_class and self.label is not None else [math.inf]
             told = [self.held_out(description, found, pooling) for pooling in strengths]
             weights = self.weights(description, found, strengths[told.index(max(told))])
+            effect = self.effect(description, weights) if shared else None
             yield Tried(
                 EvidenceTrial(
                     kind,
                     by_class=by_class,
                     explained=max(told),
                     reproducible=found.reproducible,
-                    effect=self.effect(description, weights) if shared else None,
+                    effect=None if effect is None else effect.size,
+                    incomplete=None if effect is None else effect.incomplete,
                     **measured,
                 ),
                 description.basis,
