@@ -34,6 +34,7 @@ ENGINE = {
     "gflowexplainer.rewards.base": "the shape of every reward",
     "gflowexplainer.rewards.cache": "values by key",
     "gflowexplainer.rewards.consensus": "what a reward has learned",
+    "gflowexplainer.rewards.consensus_reward": "what a subgraph is worth by it",
     "gflowexplainer.rewards.factory": "the reward that settings describe",
     "gflowexplainer.rewards.prediction": "RG-Explainer's penalties",
     "gflowexplainer.sampler": "network and reward on given instances",

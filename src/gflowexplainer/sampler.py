@@ -22,7 +22,8 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
+from gflowexplainer.rewards.consensus import Consensus
+from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import Sections

@@ -65,21 +65,21 @@ def test_two_parts_far_apart_are_both_found(explained) -> None:
 
 
 class WeightedMarks(nn.Module):
-    """Class 1 if the weights in the first column add up to more than 27."""
+    """Class 1 if the weights in the first column add up to more than 28."""
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         batch = torch.zeros(x.size(0), dtype=torch.long) if batch is None else batch
-        odds = torch.zeros(int(batch.max()) + 1).index_add(0, batch, x[:, 0]) - 27
+        odds = torch.zeros(int(batch.max()) + 1).index_add(0, batch, x[:, 0]) - 28
         return torch.stack([torch.zeros_like(odds), odds], dim=1)
 
 
 def test_what_is_needed_one_by_one_is_shown_with_what_is_worth_nearly_as_much() -> None:
-    """Three nodes of 10 are needed and hold; those of 3 and 2 are far above all others, which are worth nothing."""
+    """Three nodes of 10 are needed and hold; those of 4 and 3 are far above all others, which are worth nothing."""
     graphs = []
     for places in ([3, 4, 5, 6, 7], [8, 9, 10, 11, 12]):
         graph = marked_path(2, 11)
         graph.x[:, 0] = 0
-        graph.x[places, 0] = torch.tensor([10.0, 10, 10, 3, 2])
+        graph.x[places, 0] = torch.tensor([10.0, 10, 10, 4, 3])
         graphs.append(graph)
     explainer = GFlowExplainer(seed=0, max_nodes=4, max_updates=2, num_hops=1)
     explainer.fit(WeightedMarks(), graphs, model_config=CONFIG, progress=False)

@@ -18,7 +18,8 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.exact_target import target_distribution
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
+from gflowexplainer.rewards.consensus import Consensus
+from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
 

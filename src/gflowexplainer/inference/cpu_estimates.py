@@ -22,7 +22,7 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.estimates import NEGLIGIBLE, Estimates
 from gflowexplainer.ops.numpy_segments import found_in, sum_exp, ticked_off
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.consensus import ConsensusReward
+from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]

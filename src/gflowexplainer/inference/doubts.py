@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.rewards.consensus import ConsensusReward
+from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 FEW, SHARE = 5.0, 0.1

@@ -48,7 +48,7 @@ from gflowexplainer.inference.search import search
 from gflowexplainer.ops.segments import pointers, segment_argmax
 from gflowexplainer.ops.sparse_rows import RowSections, SparseRows
 from gflowexplainer.ops.streams import Stream
-from gflowexplainer.rewards.consensus import ConsensusReward
+from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 _LARGEST_LOG = 700.0

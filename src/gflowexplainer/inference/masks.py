@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.estimates import Estimates
-from gflowexplainer.rewards.consensus import ConsensusReward
+from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 ELSEWHERE = 0.1

@@ -1,20 +1,8 @@
-r"""The consensus reward: what preserves predictions in general, learned over many instances, summed up for a subgraph.
+"""What preserves predictions in general, learned over many instances.
 
-How strongly a subgraph preserves a prediction can be measured (:class:`~gflowexplainer.rewards.context.ContextReward`),
-but the measurement is noisy and peculiar to the instance. What is common to all instances is not: a linear model with
-few parameters, fitted to the measurements of random subgraphs of all instances at once, says what a node of some kind
-and an edge between two kinds add to the log-odds of a prediction, or to its value. The evidence of a subgraph is the
-sum over its nodes and inner edges,
-
-.. math:: E(s) = \sum_{v \in s} w^\top f_v + \sum_{\{u, v\} \subseteq s,\, uv \in E} \big( w_e + f_u^\top W f_v \big)
-
-and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that a subgraph gains nothing by growing
-beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
-in the instance itself and is believed (:mod:`~gflowexplainer.rewards.belief`), more of it counts more:
-:math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here knows how large a subgraph may become.
-
-Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the
-size: otherwise ends that speak against the link would be outweighed by ever more nodes around them.
+A linear model with few parameters, fitted to what was measured of random subgraphs of all instances at once, says what
+a node of some kind and an edge between two kinds add to the log-odds of a prediction, or to its value. What a subgraph
+is worth by it is said in :mod:`~gflowexplainer.rewards.consensus_reward`.
 """
 
 from __future__ import annotations
@@ -22,33 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from gflowexplainer.choices import Direction, EvidenceType
-from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
-from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.choices import EvidenceType
+from gflowexplainer.errors import CheckpointError
 from gflowexplainer.model.target import Target
-from gflowexplainer.ops.numpy_segments import found_in, ordered_pairs
-from gflowexplainer.ops.segments import segment_max, segment_sum
-from gflowexplainer.ops.sorting import find_sorted
-from gflowexplainer.rewards.base import Reward
+from gflowexplainer.ops.segments import segment_sum
 from gflowexplainer.rewards.evidence import Evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
-_LEAST_SPREAD = 0.2
-_OWN_GROWTH = 0.25
-_TIE = 0.03
-"""What doubling a subgraph costs, in units of the spread of log-rewards over ln 2: enough to decide between equals."""
-_STRONGEST = 2.2
-"""Spreads between the usual subgraph of a graph and its strongest pair of nodes, at most."""
 
 
 @dataclass(frozen=True)
@@ -186,211 +160,3 @@ def fit_weights(
         left = here @ columns[own] + count * penalty + pooling * torch.eye(len(scale)).to(columns)
         rows.append(torch.linalg.solve(left, here @ wanted[own] + pooling * pooled))
     return torch.stack([*rows, pooled]) / scale
-
-
-class ConsensusReward(Reward):
-    """The evidence of a subgraph, as a :class:`Consensus` sees it. It asks the model nothing.
-
-    Args:
-        predictor: The explained model.
-        instances: The instances.
-        consensus: What was learned.
-        raw: Raw evidence of every node, shape ``[n, R]``.
-        own: What the model loses without each node, shape ``[n, 1]``, where the consensus needs it.
-        direction: Of a value, what is explained: ``"any"`` contribution, those that raise it or that lower it.
-        **settings: See :class:`Reward`.
-    """
-
-    def __init__(
-        self,
-        predictor: Predictor,
-        instances: Instances,
-        *,
-        consensus: Consensus,
-        raw: Tensor,
-        own: Tensor | None = None,
-        direction: Direction = Direction.any,
-        **settings: Any,
-    ) -> None:
-        super().__init__(predictor, instances, **{**settings, "removal": consensus.chosen.removal})
-        if consensus.needs_own and own is None:
-            raise ConfigError("This consensus needs what the model loses without each node. Pass it as 'own'.")
-        if self.target.label is not None and direction != Direction.any:
-            raise ConfigError(
-                f"direction='{direction}' tells contributions to a value apart, but the model predicts classes. "
-                "Leave it out, or pass the class to explain as 'target'."
-            )
-        evidence = Evidence.of(instances, raw, consensus.basis)
-        weight = consensus.weights_of(self.target)
-        if weight.size(1) != evidence.num_columns:
-            raise CheckpointError(
-                f"The consensus has {weight.size(1)} weights for descriptions of {evidence.num_columns} numbers. It "
-                "belongs to another model or another version; fit again."
-            )
-        self.consensus, self.direction = consensus, direction
-        self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
-        self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
-        self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
-        self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
-        if instances.other_end is not None:
-            self._counted[instances.roots] = False
-
-    def node_values(self) -> Tensor:
-        """Returns what speaks for each node, itself and its edges on average, in units of log-reward, ``[n, 2]``."""
-        instances = self.instances
-        edges = segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
-        edges = edges / instances.degree.clamp(min=1)
-        return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
-
-    def contributions(self) -> Tensor:
-        """Returns what each node adds to the log-odds of the class or to the value, signed, shape ``[n]``.
-
-        It is the instance's own :meth:`~gflowexplainer.rewards.occlusion.NodeLosses.evidence`, where that is believed;
-        else what the consensus says of the node and half of what it says of its edges.
-        """
-        return self._said() if self.own is None else self.own
-
-    def _said(self) -> Tensor:
-        """Returns the evidence of each node and half of that of its edges, shape ``[n]``."""
-        edges = segment_sum(self.entry_value, self.instances.neighbor_row, self.instances.num_nodes)
-        return self.node_value + edges / 2
-
-    def said_share(self) -> Tensor | None:
-        """Returns the evidence of each node as a share of the strongest of its graph, in [0, 1], shape ``[n]``.
-
-        ``None`` where one place is explained, or by what was measured in the instance itself.
-        """
-        instances = self.instances
-        if instances.level != "graph" or self.consensus.uses_own or self.target.label is None:
-            return None
-        value = self._said().clamp(min=0)
-        top = segment_max(value, instances.owner, len(instances), empty=0.0)[instances.owner]
-        return torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
-
-    def speaks_against(self) -> Tensor | None:
-        """Marks the nodes without which the class would be held better, shape ``[n]``; never the explained one.
-
-        ``None`` where the distribution does not follow the instance's own evidence, and of values, with two directions.
-        """
-        if self.own is None or not self.consensus.uses_own or self.target.label is None:
-            return None
-        return (self.own < 0).index_fill(0, self.instances.roots, value=False)
-
-    def own_share(self) -> Tensor | None:
-        """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.
-
-        Where even without the strongest little is lost, compared with other instances, there are others in its place:
-        single losses say little, and all shares are small. The explained node itself has a share of 1. ``None`` where
-        the instance's own evidence is not believed.
-        """
-        if self.own is None:
-            return None
-        instances = self.instances
-        value, roots = self._directed(self.own).clamp(min=0), instances.roots
-        value[roots] = 0
-        top = segment_max(value, instances.owner, len(instances), empty=0.0)
-        usual = self.consensus.strongest_loss
-        scale = torch.maximum(top, torch.full_like(top, usual))[instances.owner]
-        share = torch.where(scale > 0, value / scale.clamp(min=1e-300), 0.0)
-        share[roots] = 1.0
-        return share
-
-    def calibrate(self, subgraphs: Subgraphs) -> None:
-        """Measures the spread of log-rewards; see :class:`Reward`.
-
-        A graph may have several places that speak, one of them a pair of nodes far stronger than any random subgraph.
-        Its spread is then a share of the way from the usual subgraph to that pair, so that the others are seen too.
-        """
-        super().calibrate(subgraphs)
-        instances = self.instances
-        if not self.relative or instances.level != "graph" or not self.entry_value.numel():
-            return
-        number, owner = len(instances), subgraphs.instance
-        usual = segment_sum(self._log_score(subgraphs).double(), owner, number)
-        usual = usual / torch.bincount(owner, minlength=number).clamp(min=1)
-        row = instances.neighbor_row
-        pair = self.node_value[row] + self.node_value[instances.neighbor] + self.entry_value
-        pair = self._directed(pair) / 2 ** (1 - self._growth)
-        best = segment_max(pair.double(), instances.owner[row], number)
-        gap = ((best - usual) / _STRONGEST).to(self.spread)
-        self.spread = torch.where(torch.isfinite(gap), torch.maximum(self.spread, gap), self.spread)
-
-    def settle_spread(self) -> None:
-        """Puts a bound below the spread of each instance: a share of the usual one, of the instances fitted on.
-
-        A few random subgraphs may miss the one node that matters. What is left then would make its reward enormous.
-        """
-        if not self.consensus.spread:
-            self.consensus = replace(self.consensus, spread=float(self.spread.median()))
-        self.spread = self.spread.clamp(min=_LEAST_SPREAD * self.consensus.spread)
-        self._tie = _TIE * self.spread.double()
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """See :class:`Reward`."""
-        super().load_tensors(tensors)
-        self._tie = _TIE * self.spread.double()
-
-    def log_score(self, subgraphs: Subgraphs) -> Tensor:
-        """See :class:`Reward`; nothing is cached, as looking it up would cost what computing it does."""
-        self.num_requests += len(subgraphs)
-        return self._log_score(subgraphs)
-
-    def _log_score(self, subgraphs: Subgraphs) -> Tensor:
-        return self._per_node(*self._summed(subgraphs), subgraphs.instance)
-
-    def _log_score_grown(self, subgraphs: Subgraphs, row: Tensor, node: Tensor) -> Tensor:
-        """See :class:`Reward`; a node adds its own evidence and that of its edges into the subgraph."""
-        if self.instances.other_end is not None:
-            return super()._log_score_grown(subgraphs, row, node)
-        self.num_requests += row.numel()
-        evidence, size = self._summed(subgraphs)
-        filled = subgraphs.filled
-        number, width = torch.nonzero(filled)[:, 0], self.instances.num_nodes
-        owner, entry = self.instances.neighbor_entries(subgraphs.members[filled])
-        at, found = find_sorted(row * width + node, number[owner] * width + self.instances.neighbor[entry])
-        there = torch.nonzero(found).flatten()
-        added = self.node_value[node].index_add(0, at[there], self.entry_value[entry[there]])
-        return self._per_node(evidence[row] + added, size[row] + 1, subgraphs.instance[row])
-
-    def _per_node(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
-        """Returns the log-score of subgraphs of some evidence and size."""
-        size = size.clamp(min=1)
-        return self._directed(evidence) / size ** (1 - self._growth) - self._tie[instance] * size.log()
-
-    def _summed(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
-        """Sums up the evidence of subgraphs, and counts their nodes, as real numbers, both ``[B]``."""
-        if subgraphs.members.device.type == "cpu":
-            return self._summed_on_cpu(subgraphs)
-        members = subgraphs.members.clamp(min=0)
-        filled = subgraphs.filled & self._counted[members]
-        evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
-        inner = inner_edges(self.instances, subgraphs)
-        # An edge has the same value seen from either end.
-        evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
-        return evidence, filled.sum(dim=1).double()
-
-    def _summed_on_cpu(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
-        """Does the same by NumPy, which begins sooner."""
-        members = subgraphs.members.numpy()
-        filled, member = members >= 0, np.maximum(members, 0)
-        counted = filled & self._counted.numpy().take(member)
-        evidence = np.where(counted, self.node_value.numpy().take(member), 0).sum(axis=1)
-        used = int(filled.sum(axis=1).max(initial=0))
-        one, other = ordered_pairs(used)
-        # Slots are filled from the front, so the later one tells whether there are two.
-        row, pair = filled.take(other, axis=1).nonzero()
-        wanted = members[row, one.take(pair)] * self.instances.num_nodes + members[row, other.take(pair)]
-        entry, found = found_in(self.instances.neighbor_key.numpy(), wanted)
-        value = self.entry_value.numpy().take(entry[found])
-        evidence = evidence + np.bincount(row[found], weights=value, minlength=evidence.size)
-        return torch.from_numpy(evidence), torch.from_numpy(counted.sum(axis=1).astype(np.float64))
-
-    @property
-    def _growth(self) -> float:
-        return _OWN_GROWTH if self.consensus.uses_own else 0.0
-
-    def _directed(self, value: Tensor) -> Tensor:
-        """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
-        if self.target.label is not None or self.direction == Direction.up:
-            return value.clone()
-        return value.abs() if self.direction == Direction.any else -value

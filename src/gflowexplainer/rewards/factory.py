@@ -11,7 +11,8 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.calibration import calibrate, find_consensus
-from gflowexplainer.rewards.consensus import Consensus, ConsensusReward
+from gflowexplainer.rewards.consensus import Consensus
+from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import raw_evidence
 from gflowexplainer.rewards.occlusion import NodeLosses
