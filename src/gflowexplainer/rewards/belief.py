@@ -32,7 +32,7 @@ ENOUGH = 0.83
 DOUBTED, TRUSTED = 0.8, 0.9
 """Shares of what can be reproduced from which on own evidence counts a little, and fully, in masks of classes."""
 LITTLE, MUCH = 0.25, 0.75
-"""How far the best connected subgraphs of graphs are needed and not enough, from which on it does, likewise."""
+"""How far the best subgraphs of graphs have to be needed and not enough for it to count a little, and fully."""
 BESIDE = {"node": 1.0, "graph": 2.0}
 """What fully trusted own evidence counts in masks, where the distribution counts 1; graphs have several places."""
 ALONE = 4.0
