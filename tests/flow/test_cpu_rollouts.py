@@ -43,7 +43,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("rooted", [True, False])
-@pytest.mark.parametrize("how", [{}, {"epsilon": 0.4, "temperature": 2.0}])
+@pytest.mark.parametrize("how", [{}, {"epsilon": 0.4, "temperature": 2.0}, {"evenly": True}])
 @pytest.mark.parametrize("max_nodes", [1, 4, 7])
 def test_the_same_rollouts_as_by_torch(rooted, how, max_nodes):
     instances = Instances.of_graphs(GRAPHS)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gflowexplainer.choices import EvidenceType
-from gflowexplainer.rewards.belief import choose, weight_beside
+from gflowexplainer.rewards.belief import choose, says_little, weight_beside
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 
@@ -122,3 +122,20 @@ def test_own_evidence_that_is_believed_is_not_given_up_for_gradients() -> None:
     silent = replace(trial("shared", 0.02), effect=0.2)
     by_gradients = replace(trial("shared", 0.9, keep=1.0, reproducible=1.0), effect=0.9, by_gradients=True)
     assert choose([silent, trial("own", 0.5), by_gradients]).evidence == "own"
+
+
+@pytest.mark.parametrize(
+    ("effect", "incomplete", "counts"), [(None, None, True), (0.3, 0.1, False), (0.7, 0.0, True), (0.45, 0.8, True)]
+)
+def test_single_losses_count_at_nodes_whose_best_subgraphs_hold_the_class_or_are_needed(effect, incomplete, counts):
+    shared = replace(trial("shared", 0.3), effect=effect, incomplete=incomplete)
+    trials = [shared, trial("own", 0.8)]
+    assert weight_beside(trials, shared, "node") == (1.0 if counts else 0.0)
+    assert weight_beside(trials, shared, "graph") == 2.0
+
+
+def test_shared_evidence_says_little_below_two_thirds_of_what_can_be_reproduced() -> None:
+    assert says_little(trial("shared", 0.5))
+    assert not says_little(trial("shared", 0.55))
+    assert not says_little(trial("own", 0.1))
+    assert not says_little(replace(trial("shared", 0.1), by_gradients=True))

@@ -27,7 +27,7 @@ from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.evidence import Evidence, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.learning import Candidates, learn_consensus
-from gflowexplainer.rewards.measuring import measure
+from gflowexplainer.rewards.measuring import Measuring
 from gflowexplainer.rewards.prediction import PredictionReward
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
 
@@ -215,7 +215,7 @@ def learn(
     target = Target.of(predictor, instances, label)
     inputs = TaskInputs(predictor, instances, target, node_prediction=instances.x if raw is None else raw)
     candidates = Candidates(EvidenceType.shared, (0.5,), removals, pooling)
-    return learn_consensus(inputs, connected_of(instances), candidates, num_contexts=num_contexts, seed=0)
+    return learn_consensus(inputs, connected_of(instances), candidates, Measuring(inputs, num_contexts, 0))
 
 
 def test_what_a_model_looks_at_is_found_out() -> None:
@@ -266,7 +266,7 @@ def test_it_is_the_fit_of_the_context_rewards_log_odds(level: str) -> None:
     found = learn(predictor, instances, raw, pooling=1.5)
     subgraphs, target = connected_of(instances), Target.of(predictor, instances)
     inputs = TaskInputs(predictor, instances, target, node_prediction=raw)
-    score = measure(inputs, subgraphs, 0.5, "induced", 8, 0).value
+    score = Measuring(inputs, 8, 0).measure(subgraphs, 0.5, "induced").value
     evidence = Evidence.of(instances, raw_evidence(inputs, EvidenceType.shared), found.basis)
     ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE)
     pooling = 1.5 if found.chosen.by_class else math.inf

@@ -10,6 +10,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards import calibration
 from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, random_subgraphs
 from gflowexplainer.rewards.learning import Candidates, held_out
 from gflowexplainer.settings import Settings
@@ -81,3 +82,19 @@ def test_nothing_that_is_measured_knows_the_bound(bound: int) -> None:
     found, usual = find_consensus(settings, inputs), find_consensus(Settings(), inputs)
     assert found.trials == usual.trials
     assert torch.equal(found.weight, usual.weight)
+
+
+@pytest.mark.parametrize(("most", "little", "wanted"), [(2048, True, 2), (2048, False, 1), (256, True, 1)])
+def test_more_is_measured_where_asking_is_dear_and_little_was_said(monkeypatch, most, little, wanted) -> None:
+    monkeypatch.setattr(calibration, "_MEASURED", (256, most))
+    monkeypatch.setattr(calibration, "_WORK", 1)
+    monkeypatch.setattr(calibration, "says_little", lambda chosen: little)
+    inputs = TaskInputs.of(
+        Predictor(GraphModel(seed=1), level="graph"),
+        Instances.of_graphs([random_graph(10, 0.3, seed=seed) for seed in range(16)]),
+    )
+    grown = []
+    grow = calibration.random_subgraphs
+    monkeypatch.setattr(calibration, "random_subgraphs", lambda *how: grown.append(how[2]) or grow(*how))
+    find_consensus(Settings(num_contexts=2), inputs)
+    assert grown == [8, 16][:wanted]

@@ -18,6 +18,7 @@ from torch import Tensor
 from gflowexplainer.choices import Measure, ParentRule
 from gflowexplainer.flow.cpu_policy import CpuPolicy
 from gflowexplainer.flow.cpu_rows import INSIDE, Frontier, Rows
+from gflowexplainer.flow.even_draws import even_numbers
 from gflowexplainer.flow.policy import AdditiveEncoding, AdditivePolicy, Policy
 from gflowexplainer.flow.sampling import STOP, Rollouts, refuse_too_many
 from gflowexplainer.flow.states import States
@@ -52,6 +53,7 @@ class CpuRollouts:
         max_nodes: Size bound.
         temperature: Divides the log-flows.
         epsilon: Share of choices that are uniform over all actions instead.
+        evenly: Whether rollouts at the same state share its actions out (:mod:`~gflowexplainer.flow.even_draws`).
     """
 
     def __init__(
@@ -63,10 +65,12 @@ class CpuRollouts:
         *,
         temperature: float = 1.0,
         epsilon: float = 0.0,
+        evenly: bool = False,
     ) -> None:
         self.instances, self.policy = instances, CpuPolicy(policy, encoding)
         self.max_nodes = max(1, min(max_nodes, instances.largest))
         self.min_nodes, self.temperature, self.epsilon = policy.min_nodes, temperature, epsilon
+        self.evenly = evenly
         self.key = instances.key.numpy()
 
     def grow(self, instance: Tensor, start: Tensor | None, key: Tensor) -> Rollouts:
@@ -78,7 +82,7 @@ class CpuRollouts:
             key: A random key of each, shape ``[R]``.
         """
         refuse_too_many(instance.numel(), self.max_nodes, False, instance.device)
-        numbers = 2 if self.epsilon > 0 else 1
+        numbers = 2 if self.epsilon > 0 or self.evenly else 1
         chances = [uniform_numbers(key.numpy(), np.arange(self.max_nodes + 1)[:, None], n) for n in range(numbers)]
         which, begins = instance.numpy(), None if start is None else start.numpy()
         _, first, at = first_places(which if begins is None else begins)
@@ -91,6 +95,8 @@ class CpuRollouts:
             ways = ptr[1:] - ptr[:-1]
             stop = self._bounded(stop, states.size, ways)
             chance = [chances[n][len(steps)].take(rollout) for n in range(numbers)]
+            if self.evenly:
+                chance[0] = even_numbers(at, chance[0], chance[1], ways.size)
             chosen = self._draw(frontier, ways, at, chance, action, stop, states.size)
             steps.append(_Step(states.instance, states.members, ptr, node, links, at, rollout, chosen, action, stop))
             goes_on = (chosen >= 0).nonzero()[0]

@@ -132,6 +132,7 @@ class FlowNetwork(nn.Module):
         start: Tensor | None = None,
         explore: bool = False,
         greedy: bool = False,
+        evenly: bool = False,
         encoding: Any = None,
     ) -> Rollouts:
         """Grows subgraphs by the policy, one for each entry of ``instance``.
@@ -143,6 +144,7 @@ class FlowNetwork(nn.Module):
             start: Start nodes ``[R]`` to use instead of :meth:`starts`.
             explore: Whether to use the exploration settings.
             greedy: Whether to take the largest flow instead of sampling.
+            evenly: Whether rollouts at the same state share its actions out (:mod:`~gflowexplainer.flow.even_draws`).
             encoding: What the policy made of these instances, if it is known already.
         """
         if encoding is None:
@@ -150,7 +152,9 @@ class FlowNetwork(nn.Module):
         settings = self.settings
         keys = rollout_keys(inputs.instances, instance, settings.seed, *stream)
         start = self.starts(inputs, instance) if start is None else start
-        how = {"temperature": settings.temperature, "epsilon": settings.epsilon} if explore else {}
+        how: dict[str, Any] = {"evenly": evenly}
+        if explore:
+            how |= {"temperature": settings.temperature, "epsilon": settings.epsilon}
         if not greedy and isinstance(self.policy, AdditivePolicy) and on_cpu(settings, self.policy, inputs.instances):
             growing = CpuRollouts(inputs.instances, self.policy, encoding, settings.max_nodes, **how)
             return growing.grow(instance, start, keys)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gflowexplainer.flow.even_draws import even_draws
 from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
@@ -176,7 +177,9 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
     return combine(base, instances.own_key[instance], number)
 
 
-def follow_policy(policy: Policy, encoding: object, *, temperature: float = 1.0, epsilon: float = 0.0) -> Chooser:
+def follow_policy(
+    policy: Policy, encoding: object, *, temperature: float = 1.0, epsilon: float = 0.0, evenly: bool = False
+) -> Chooser:
     """Chooses as the policy does: adds node ``u`` or stops with probability proportional to its flow.
 
     Args:
@@ -184,12 +187,14 @@ def follow_policy(policy: Policy, encoding: object, *, temperature: float = 1.0,
         encoding: What it made of the instances (:meth:`Policy.encode`).
         temperature: Divides the log-flows; above 1 explores, towards 0 becomes greedy.
         epsilon: Share of choices that are uniform over all actions instead.
+        evenly: Whether rollouts at the same state share its actions out (:mod:`~gflowexplainer.flow.even_draws`).
     """
 
     @torch.no_grad()
     def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         flows = policy.log_flows(encoding, states)
-        entry = _draw(states, at, draw[:, 0], flows[0].double() / temperature, flows[1].double() / temperature)
+        number = even_draws(at, draw, len(states)) if evenly else draw[:, 0]
+        entry = _draw(states, at, number, flows[0].double() / temperature, flows[1].double() / temperature)
         if epsilon > 0:
             # A number below epsilon is, divided by it, again one in (0, 1).
             anything = _draw_uniformly(states, at, (draw[:, 1] / epsilon).clamp(max=1), states.complete)

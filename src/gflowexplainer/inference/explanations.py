@@ -377,7 +377,7 @@ def explain_instances(
             Inference.search,
         )
     every = torch.arange(len(instances), device=instances.device)
-    rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining)
+    rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining, evenly=True)
     if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
         counted = CpuEstimates(rollouts)
         estimates, effective = counted.estimates(), counted.find_effective_sizes(sampler.reward)

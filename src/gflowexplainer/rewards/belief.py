@@ -40,6 +40,10 @@ ALONE = 4.0
 HALF = 0.5
 """Share of own evidence that shared evidence must explain to be followed by classes whose own evidence adds up in the
 smallest contexts too."""
+SAID = 2 / 3
+"""Share of what can be reproduced that shared evidence must explain to have said enough."""
+HELD = 0.5
+"""What the best subgraph of a node must do to its class, hold it or be needed for it, for single losses to count."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 CLEAR = 0.3
@@ -93,7 +97,8 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     """Says what an instance's own evidence counts in masks, where the distribution counts 1.
 
     Explanations of a node are one connected place, which shared evidence that says nearly the same has found already.
-    Where gradients were needed, removing nodes shows little.
+    And where even the best such place neither holds the class nor is needed for it, many nodes do a little each, and
+    what single ones do is no explanation. Where gradients were needed, removing nodes shows little.
     """
     if chosen.by_gradients:
         return 0.0
@@ -106,12 +111,23 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     if own is None or own.reproducible <= 0:
         return 0.0
     beside = max(t.explained for t in near if t.evidence == EvidenceType.shared)
-    if level != "graph" and beside >= ENOUGH * own.explained:
+    if level != "graph" and (beside >= ENOUGH * own.explained or _does_little(chosen)):
         return 0.0
     trust = (own.explained / own.reproducible - DOUBTED) / (TRUSTED - DOUBTED)
     if level == "graph":
         trust = max(trust, (max(t.incomplete or 0.0 for t in trials) - LITTLE) / (MUCH - LITTLE))
     return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
+
+
+def says_little(chosen: EvidenceTrial) -> bool:
+    """Says whether the shared evidence that was taken leaves much of what can be reproduced unexplained."""
+    in_contexts = chosen.evidence == EvidenceType.shared and not chosen.by_gradients
+    return in_contexts and chosen.explained < SAID * chosen.reproducible
+
+
+def _does_little(trial: EvidenceTrial) -> bool:
+    """Says whether the subgraphs that evidence rates best neither hold a class nor are needed for it."""
+    return trial.effect is not None and max(trial.effect, trial.incomplete or 0.0) < HELD
 
 
 def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:

@@ -16,8 +16,10 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import REMOVALS, Reward
+from gflowexplainer.rewards.belief import says_little
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.learning import KEPT, Candidates, learn_consensus
+from gflowexplainer.rewards.measuring import Measuring
 from gflowexplainer.rewards.occlusion import NodeLosses
 from gflowexplainer.settings import Settings
 
@@ -75,6 +77,8 @@ def find_consensus(
 ) -> Consensus:
     """Learns what preserves predictions in general from random subgraphs of all instances.
 
+    Where asking the model is dear, few are measured; as many again where what is learned from them says little.
+
     Args:
         settings: All settings.
         inputs: The instances, with what the model says of them.
@@ -82,22 +86,26 @@ def find_consensus(
         most: Rollouts that it is learned from at most, over all instances; two of each at least.
     """
     candidates = candidates_of(settings, inputs)
-    rollouts = _num_measured(inputs.predictor, inputs.instances, settings)
+    rollouts, dear = _num_measured(inputs.predictor, inputs.instances, settings)
     if most is not None:
-        rollouts = min(rollouts, most // len(inputs))
-    rollouts //= len(candidates.keep_probabilities)
-    subgraphs = random_subgraphs(inputs.instances, settings, max(2, rollouts), Stream.measuring)
-    return learn_consensus(
-        inputs, subgraphs, candidates, num_contexts=settings.num_contexts, seed=settings.seed, lost=lost
-    )
+        rollouts, dear = min(rollouts, most // len(inputs)), False
+    rollouts = max(2, rollouts // len(candidates.keep_probabilities))
+    measuring = Measuring(inputs, settings.num_contexts, settings.seed)
+
+    def learned_from(rollouts: int) -> Consensus:
+        subgraphs = random_subgraphs(inputs.instances, settings, rollouts, Stream.measuring)
+        return learn_consensus(inputs, subgraphs, candidates, measuring, lost)
+
+    consensus = learned_from(rollouts)
+    return learned_from(2 * rollouts) if dear and says_little(consensus.chosen) else consensus
 
 
-def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> int:
-    """Says how many rollouts of each instance a consensus is learned from."""
+def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> tuple[int, bool]:
+    """Says how many rollouts of each instance a consensus is learned from, and whether more would be dear."""
     each = float(predictor.cost(instances).double().mean()) * MEASURED_NODES * settings.num_contexts
     least, most = _MEASURED
     total = min(max(int(_WORK / each), least), most)
-    return min(max(total // len(instances), 2), 64)
+    return min(max(total // len(instances), 2), 64), total < most
 
 
 def calibrate(reward: Reward, settings: Settings) -> None:

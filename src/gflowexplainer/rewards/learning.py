@@ -28,7 +28,7 @@ from gflowexplainer.rewards.best_rated import Effect, effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
-from gflowexplainer.rewards.measuring import Measurements, measure, measure_gradients
+from gflowexplainer.rewards.measuring import Measurements, Measuring, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
 
 KEPT = (0.5, 0.8)
@@ -188,9 +188,7 @@ def learn_consensus(
     inputs: TaskInputs,
     subgraphs: Subgraphs,
     candidates: Candidates,
-    *,
-    num_contexts: int,
-    seed: int,
+    measuring: Measuring,
     lost: NodeLosses | None = None,
 ) -> Consensus:
     """Measures how strongly subgraphs speak for their predictions in context, and fits the best candidate to it.
@@ -199,10 +197,10 @@ def learn_consensus(
         inputs: The instances, with what the model says of them.
         subgraphs: ``B`` subgraphs to measure, of all instances.
         candidates: What to choose from.
-        num_contexts: Contexts of each instance.
-        seed: Names the contexts.
+        measuring: What measures them.
         lost: What the model loses without nodes of these instances, as far as it was asked already.
     """
+    seed = measuring.seed
     kinds = candidates.kinds(inputs)
     lost = NodeLosses(inputs) if lost is None else lost
     members = _members(inputs, subgraphs)
@@ -215,7 +213,7 @@ def learn_consensus(
         described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence))
     fitting, tried = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed)), list[Tried]()
     for keep, removal in product(candidates.keep_probabilities, candidates.removals):
-        found = measure(inputs, subgraphs, keep, removal, num_contexts, seed)
+        found = measuring.measure(subgraphs, keep, removal)
         for kind, description in described.items():
             tried += fitting.attempts(candidates, kind, description, found, keep_probability=keep, removal=removal)
     by_gradients = measure_gradients(inputs, subgraphs, seed) if candidates.gradients else None

@@ -33,29 +33,46 @@ class Measurements(NamedTuple):
     rows: Tensor | slice = slice(None)
 
 
-def measure(
-    inputs: TaskInputs, subgraphs: Subgraphs, keep_probability: float, removal: str, num_contexts: int, seed: int
-) -> Measurements:
-    """Measures subgraphs in two independent halves of the contexts."""
-    halves = [
-        ContextReward(
-            inputs.predictor,
-            inputs.instances,
-            target=inputs.target,
-            removal=removal,
-            num_contexts=max(1, number),
-            keep_probability=keep_probability,
-            average="strength",
-            seed=int(combine(seed, half)),
-        ).log_score(subgraphs)
-        for half, number in enumerate((num_contexts - num_contexts // 2, num_contexts // 2))
-    ]
-    share = shares_of(subgraphs.instance)
-    one, other = (within(half, subgraphs.instance, share) for half in halves)
-    scale = ((share * one.square()).sum() * (share * other.square()).sum()).sqrt()
-    agreement = max(0.0, float((share * one * other).sum() / scale)) if scale > 0 else 0.0
-    # Of the mean of both halves, by the formula of Spearman and Brown.
-    return Measurements((halves[0] + halves[1]) / 2, 2 * agreement / (1 + agreement))
+class Measuring:
+    """Measures subgraphs in contexts, each of them once.
+
+    Args:
+        inputs: The instances, with what the model says of them.
+        num_contexts: Contexts of each instance.
+        seed: Names the contexts.
+    """
+
+    def __init__(self, inputs: TaskInputs, num_contexts: int, seed: int) -> None:
+        self.inputs, self.num_contexts, self.seed = inputs, num_contexts, seed
+        self._halves: dict[tuple[float, str], list[ContextReward]] = {}
+
+    def measure(self, subgraphs: Subgraphs, keep_probability: float, removal: str) -> Measurements:
+        """Measures subgraphs in two independent halves of the contexts; see :class:`ContextReward`."""
+        kind = keep_probability, removal
+        asked = self._halves[kind] = self._halves.get(kind) or self._contexts(*kind)
+        halves = [reward.log_score(subgraphs) for reward in asked]
+        share = shares_of(subgraphs.instance)
+        one, other = (within(half, subgraphs.instance, share) for half in halves)
+        scale = ((share * one.square()).sum() * (share * other.square()).sum()).sqrt()
+        agreement = max(0.0, float((share * one * other).sum() / scale)) if scale > 0 else 0.0
+        # Of the mean of both halves, by the formula of Spearman and Brown.
+        return Measurements((halves[0] + halves[1]) / 2, 2 * agreement / (1 + agreement))
+
+    def _contexts(self, keep_probability: float, removal: str) -> list[ContextReward]:
+        number = self.num_contexts
+        return [
+            ContextReward(
+                self.inputs.predictor,
+                self.inputs.instances,
+                target=self.inputs.target,
+                removal=removal,
+                num_contexts=max(1, contexts),
+                keep_probability=keep_probability,
+                average="strength",
+                seed=int(combine(self.seed, half)),
+            )
+            for half, contexts in enumerate((number - number // 2, number // 2))
+        ]
 
 
 def measure_gradients(inputs: TaskInputs, subgraphs: Subgraphs, seed: int) -> Measurements | None:
