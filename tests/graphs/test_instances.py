@@ -16,6 +16,7 @@ from torch_geometric.utils import k_hop_subgraph
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.testing import NodeModel, cycle, house, path, random_graph, star
 
 
@@ -34,6 +35,8 @@ def cut(graph: Data, index: Any, num_hops: int = 2, **arguments: Any) -> Instanc
 
 
 def assert_same(left: Any, right: Any) -> None:
+    if isinstance(left, Deferred):
+        left, right = left.value, right.value
     if isinstance(left, Instances):
         left, right = vars(left), vars(right)
     if isinstance(left, dict):
