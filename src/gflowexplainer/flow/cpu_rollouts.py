@@ -28,6 +28,8 @@ from gflowexplainer.ops.numpy_segments import boundaries, first_places, ticked_o
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
+_NONE, _ONE = np.zeros((), dtype=np.int64), np.ones((), dtype=np.int64)
+"""NumPy takes an array without axes sooner than a number."""
 
 
 def on_cpu(settings: Settings, policy: Policy, instances: Instances) -> bool:
@@ -90,19 +92,19 @@ class CpuRollouts:
             action, stop = self.policy.log_flows(states.sums, states.size, state, node, links)
             ways = ptr[1:] - ptr[:-1]
             stop = self._bounded(stop, states.size, ways)
-            chance = [chances[n][len(steps)].take(rollout) for n in range(numbers)]
+            chance = [chances[n][len(steps)][rollout] for n in range(numbers)]
             chosen = self._draw(frontier, ways, at, chance, action, stop, states.size)
             steps.append(_Step(states.instance, states.members, ptr, node, links, at, rollout, chosen, action, stop))
-            goes_on = (chosen >= 0).nonzero()[0]
+            goes_on = (chosen >= _NONE).nonzero()[0]
             if not goes_on.size:
                 return _put_together(steps, self.instances, which.size, rooted=begins is not None)
-            taken, at = ticked_off(chosen.take(goes_on), node.size)
-            parent, added = state.take(taken), node.take(taken)
-            reached, first, group = first_places(states.key.take(parent) + self.key.take(added))
-            at, parent, added = group.take(at), parent.take(first), added.take(first)
+            taken, at = ticked_off(chosen[goes_on], node.size)
+            parent, added = state[taken], node[taken]
+            reached, first, group = first_places(states.key[parent] + self.key[added])
+            at, parent, added = group[at], parent[first], added[first]
             sums = self.policy.add(states.sums, parent, added)
             states = states.grown(parent, added, reached)
-            states.sums, rollout = sums, rollout.take(goes_on)
+            states.sums, rollout = sums, rollout[goes_on]
 
     def _begin(self, instance: Array, start: Array | None) -> Rows:
         """Makes the first states, of one start node each or of nothing."""
@@ -137,18 +139,18 @@ class CpuRollouts:
         else:
             top = ends.copy()
             top[some] = np.maximum(top[some], np.maximum.reduceat(flow, ptr.take(some)))
-        flow -= top.take(state)
-        line = np.empty(flow.size + 1)
-        line[0] = 0.0
-        np.exp(flow, out=flow).cumsum(out=line[1:])
-        bounds = line.take(ptr)
+        flow -= top[state]
+        line = np.zeros(flow.size + 1)
+        ahead = line[1:]
+        np.exp(flow, out=flow).cumsum(out=ahead)
+        bounds = line[ptr]
         begin = bounds[:-1]
         length = bounds[1:] - begin
-        way = chance[0] * (length + np.exp(ends - top)).take(at)
-        entry = line[1:].searchsorted(begin.take(at) + way, side="right")
+        way = chance[0] * (length + np.exp(ends - top))[at]
+        entry = ahead.searchsorted(begin[at] + way, side="right")
         # What is rounded up may lie behind the last entry of its state.
-        np.minimum(entry, ptr.take(at + 1) - 1, out=entry)
-        entry[way >= length.take(at)] = STOP
+        np.minimum(entry, (ptr[1:] - _ONE)[at], out=entry)
+        entry[way >= length[at]] = STOP
         if self.epsilon > 0:
             place = (np.minimum(chance[1] / self.epsilon, 1.0) * (ways + (size > 0)).take(at)).astype(np.int64)
             anything = np.where(place < ways.take(at), ptr.take(at) + place, STOP)

@@ -47,6 +47,9 @@ def random_subgraphs(
         bound = max(bound, int(instances.within.max()))
     elif ends:
         grown_to = grow_at_random(instances, every, start, bound, keys)
+        if len(instances) == 1:
+            grown_to.members[:, max(2, instances.largest // 2) :] = -1
+            return grown_to
         half = (instances.node_counts // 2).clamp(min=2)[every, None]
         place = torch.arange(grown_to.members.size(1), device=half.device)
         return Subgraphs(every, torch.where(place < half, grown_to.members, -1))

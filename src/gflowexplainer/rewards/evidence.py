@@ -105,6 +105,8 @@ class Evidence:
         """Values every neighbour entry by the weights ``[I, P]`` of its instance, shape ``[m]``."""
         kinds, instances = self.kind.size(1), self.instances
         row = instances.neighbor_row
+        if not self._by_pair and not num_relations(instances):
+            return weight[:, kinds + 1].index_select(0, instances.owner.index_select(0, row))
         values = []
         for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
             one, other = row[part], instances.neighbor[part]
