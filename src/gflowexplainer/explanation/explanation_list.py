@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.drawing.case import Case
@@ -124,8 +125,7 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         shape = (self._first[-1], max(size for *_, size in blocks))
         values = _joined([value for _, _, value, _ in blocks])
         # Mostly nodes and edges of each instance stand in the user's order, so there is nothing to sort.
-        number = entries[0] * shape[1] + entries[1]
-        in_order = bool((number[1:] > number[:-1]).all())
+        in_order = entries.device.type == "cpu" and _ascend(entries.numpy(), shape[1])
         whole = torch.sparse_coo_tensor(entries, values, shape, check_invariants=False, is_coalesced=in_order)
         if isinstance(self._order, range) and self._order == range(self._first[-1]):
             return whole.coalesce()
@@ -143,6 +143,12 @@ class ExplanationList(Sequence[SubgraphExplanation]):
 def _joined(parts: list[Tensor]) -> Tensor:
     """Puts tensors behind each other; a single one is not copied."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _ascend(entries: NDArray[Any], width: int) -> bool:
+    """Says whether rows and columns ``[2, k]`` of a matrix stand in order, and none twice."""
+    number = entries[0] * width + entries[1]
+    return bool((number[1:] > number[:-1]).all())
 
 
 def _case(name: str, explanation: Any, **words: Any) -> Case:

@@ -19,6 +19,7 @@ from gflowexplainer.flow.policy import AdditiveEncoding, AdditivePolicy
 Array = NDArray[Any]
 _ENTRIES_AT_ONCE = 1 << 16
 """Frontier nodes that the network looks at together."""
+_LOG_OF_TWO = np.log1p(1)
 _MANY = 256
 """Rows from which on torch computes them."""
 
@@ -82,8 +83,9 @@ class CpuPolicy:
         hidden += for_action.take(state, axis=0)
         other = (links != 1).nonzero()[0]
         if other.size:
-            count, degree = links.take(other), self.degree.take(node.take(other))
-            hidden[other] += self._told(count - 1, np.log1p(count) - np.log1p(1), (count - 1) / degree)
+            count, degree = links[other], self.degree[node[other]]
+            more = count - 1
+            hidden[other] += self._told(more, np.log1p(count) - _LOG_OF_TWO, more / degree)
         return self.heads[0](np.maximum(hidden, self.none, out=hidden))
 
 
@@ -105,10 +107,10 @@ class _Head:
         if rows.shape[0] >= _MANY:
             hidden = functional.linear(torch.from_numpy(np.ascontiguousarray(rows)), *self.first).relu_()
             return functional.linear(hidden, *self.second)[:, 0].numpy()
-        hidden = rows @ self.weight
+        hidden = rows.dot(self.weight)
         hidden += self.bias
         np.maximum(hidden, self.none, out=hidden)
-        return hidden @ self.last + self.shift
+        return hidden.dot(self.last) + self.shift
 
 
 class _Weights:

@@ -83,7 +83,7 @@ class CpuRollouts:
         numbers = 2 if self.epsilon > 0 else 1
         chances = [uniform_numbers(key.numpy(), np.arange(self.max_nodes + 1)[:, None], n) for n in range(numbers)]
         which, begins = instance.numpy(), None if start is None else start.numpy()
-        _, first, at = first_places(which if begins is None else begins)
+        first, at = self._first_states(which if begins is None else begins)
         states = self._begin(which[first], None if begins is None else begins[first])
         rollout, steps = np.arange(which.size), list[_Step]()
         while True:
@@ -94,7 +94,7 @@ class CpuRollouts:
             stop = self._bounded(stop, states.size, ways)
             chance = [chances[n][len(steps)][rollout] for n in range(numbers)]
             chosen = self._draw(frontier, ways, at, chance, action, stop, states.size)
-            steps.append(_Step(states.instance, states.members, ptr, node, links, at, rollout, chosen, action, stop))
+            steps.append(_Step(states.instance, states.members, ways, node, links, at, rollout, chosen, action, stop))
             goes_on = (chosen >= _NONE).nonzero()[0]
             if not goes_on.size:
                 return _put_together(steps, self.instances, which.size, rooted=begins is not None)
@@ -105,6 +105,13 @@ class CpuRollouts:
             sums = self.policy.add(states.sums, parent, added)
             states = states.grown(parent, added, reached)
             states.sums, rollout = sums, rollout[goes_on]
+
+    def _first_states(self, place: Array) -> tuple[Array, Array]:
+        """Finds which rollouts ``[R]`` come first to each place ``[R]`` where they begin, and the state of each."""
+        if len(self.instances) == 1 and (place == place[:1]).all():
+            return np.arange(min(place.size, 1)), np.zeros(place.size, dtype=np.int64)
+        _, first, at = first_places(place)
+        return first, at
 
     def _begin(self, instance: Array, start: Array | None) -> Rows:
         """Makes the first states, of one start node each or of nothing."""
@@ -165,7 +172,7 @@ class _Step(NamedTuple):
 
     Attributes:
         instance, members: Of the states, shapes ``[U]`` and ``[U, K]``.
-        ptr, node, links: Their frontier, shapes ``[U + 1]``, ``[F]`` and ``[F]``.
+        ways, node, links: Their frontier: how many each has ``[U]``, which ``[F]``, and how often joined ``[F]``.
         at, rollout: State and rollout of each visit, shape ``[V]``.
         chosen: The entry that each visit chose, or :data:`STOP`, shape ``[V]``.
         action, stop: Log-flows, shapes ``[F]`` and ``[U]``.
@@ -173,7 +180,7 @@ class _Step(NamedTuple):
 
     instance: Array
     members: Array
-    ptr: Array
+    ways: Array
     node: Array
     links: Array
     at: Array
@@ -198,12 +205,11 @@ def _put_together(steps: list[_Step], instances: Instances, count: int, *, roote
     ends = (~goes_on).nonzero()[0]
     last = np.empty(count, dtype=np.int64)
     last[rollout.take(ends)] = ends
-    ways = [step.ptr[1:] - step.ptr[:-1] for step in steps]
     flat = {
         "instance": whole["instance"],
         "members": whole["members"],
         "size": (np.arange(len(steps)) + int(rooted)).repeat(states),
-        "ptr": boundaries(np.concatenate(ways)),
+        "ptr": boundaries(whole["ways"]),
         "node": whole["node"],
         "links": whole["links"],
         "state": whole["at"] + before["states"].repeat(visits),

@@ -40,6 +40,8 @@ from gflowexplainer.ops.numpy_segments import flat_ranges
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
 
+_FEW_STEPS = 8
+"""Steps up to which all neighbour entries are looked at in each."""
 FAR = 1 << 30
 """More steps than any path has."""
 WIDE = 1024
@@ -406,9 +408,17 @@ class Instances:
 
     def _hops_on_cpu(self, start: NDArray[Any], limit: int) -> NDArray[Any]:
         """Does the same by NumPy, which begins sooner."""
-        ptr, degree, neighbor = (tensor.numpy() for tensor in (self.neighbor_ptr, self.degree, self.neighbor))
+        neighbor = self.neighbor.numpy()
         hops, newest = np.full(self.num_nodes, -1), start[start >= 0]
         hops[newest] = 0
+        if limit <= _FEW_STEPS:
+            row = self.neighbor_row.numpy()
+            for steps in range(1, limit):
+                # All entries are looked at again in each step, which for few steps is sooner done than choosing them.
+                reached = neighbor[(hops[row] == steps - 1).nonzero()[0]]
+                hops[reached[hops[reached] < 0]] = steps
+            return hops
+        ptr, degree = self.neighbor_ptr.numpy(), self.degree.numpy()
         for steps in range(1, min(limit, self.num_nodes)):
             reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
             hops[reached[hops.take(reached) < 0]] = steps
@@ -423,7 +433,7 @@ class Instances:
         At graph level there is no explained node and every count is ``limit``.
         """
         hops = self.hops_from(self.center, limit)
-        return torch.where(hops < 0, limit, hops)
+        return hops.masked_fill_(hops < 0, limit)
 
     def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
         """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.

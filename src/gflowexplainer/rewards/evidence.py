@@ -98,7 +98,7 @@ class Evidence:
 
     def node_values(self, weight: Tensor) -> Tensor:
         """Values every node by the weights ``[I, P]`` of its instance, shape ``[n]``."""
-        own = weight[self.instances.owner, : self.kind.size(1)]
+        own = weight[:, : self.kind.size(1)].index_select(0, self.instances.owner)
         return (self.kind * own).sum(dim=1)
 
     def entry_values(self, weight: Tensor) -> Tensor:
