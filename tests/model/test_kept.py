@@ -87,21 +87,23 @@ def test_the_fingerprint_follows_the_weights():
 )
 def test_what_a_model_is_made_of_is_found_again_where_it_changed(change):
     model, kept = NodeModel(seed=1), KeptForModel()
+    assert kept.fingerprint_of(kept.predictor(model)) == model_fingerprint(model)
     first = kept.predictor(model)
     assert kept.predictor(model).makeup is first.makeup
-    assert kept.fingerprint_of(first) == model_fingerprint(model)
     change(model)
     again = kept.predictor(model)
     assert again.makeup is not first.makeup
-    assert again.makeup == Makeup.of(model)
     assert again.num_hops == 2 + hasattr(model, "third")
     assert kept.fingerprint_of(again) == model_fingerprint(model)
-    assert kept.predictor(model).makeup is again.makeup
+    later = kept.predictor(model)
+    assert later.makeup == again.makeup == Makeup.of(model)
+    assert kept.predictor(model).makeup is later.makeup
+    assert kept.fingerprint_of(later) == model_fingerprint(model)
 
 
 def test_a_model_that_cannot_be_explained_any_more_is_refused_at_the_next_call():
     model, kept = NodeModel(seed=1), KeptForModel()
-    kept.predictor(model)
+    kept.fingerprint_of(kept.predictor(model))
     model.second.flow = "target_to_source"
     for _ in range(2):
         with pytest.raises(ConfigError, match="target_to_source"):

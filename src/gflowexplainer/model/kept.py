@@ -112,14 +112,19 @@ class KeptForModel:
             return self._adapter
 
     def predictor(self, model: nn.Module, **how: Any) -> Predictor:
-        """Makes the predictor of a call, which looks at the model this once; ``how`` as in :class:`Predictor`."""
+        """Makes the predictor of a call; a model that is known still is not looked at again in that call.
+
+        What is wrong with another one, and with what it is given, is said before its fingerprint is taken.
+
+        Args:
+            model: The model.
+            **how: See :class:`Predictor`.
+        """
         with GLOBAL_STATE:
             known = self._makeup if self._is_known(*_look_at(model)) else None
             predictor = Predictor(model, makeup=known, **how)
-            if known is None:
-                self.fingerprint(model)
-                self._makeup = predictor.makeup
-            self._looked_at = weakref.ref(predictor), None
+            if known is not None:
+                self._looked_at = weakref.ref(predictor), None
             return predictor
 
     def fingerprint_of(self, predictor: Predictor) -> str:
@@ -128,6 +133,8 @@ class KeptForModel:
             known = self._looked_at
             if known is None or known[0]() is not predictor:
                 self.fingerprint(predictor.model)
+                if self._makeup is None:
+                    self._makeup = Makeup.of(predictor.model)
                 self._looked_at = weakref.ref(predictor), None
             return self._fingerprint
 
