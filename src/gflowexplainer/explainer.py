@@ -441,7 +441,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         if not isinstance(model, nn.Module):
             raise ModelError(f"'model' must be a torch.nn.Module (got {type(model).__name__}).")
         names = config_to_dict(config)
-        return Predictor(
+        return self._kept.predictor(
             model,
             level=names["task_level"],
             mode=names["mode"],

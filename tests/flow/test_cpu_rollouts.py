@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
+from gflowexplainer.flow.cpu_rows import is_square
 from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
@@ -57,6 +58,34 @@ def test_the_same_below_the_least_size_and_on_some_of_the_instances(min_nodes):
     instances = Instances.of_graphs(GRAPHS)
     several = torch.tensor([1, 1, 4]).repeat_interleave(30)
     assert_same(*both_ways(instances, a_policy(min_nodes), several, instances.ptr[:-1][several], 7))
+
+
+@pytest.mark.parametrize("rooted", [True, False])
+def test_square_and_flat_rows_give_the_same_rollouts(monkeypatch, rooted):
+    # Of several components, so that some rollouts can grow no further.
+    instances = Instances.of_graphs([random_graph(24, 0.05, 1)])
+    several, policy, found = torch.zeros(40, dtype=torch.long), a_policy(), []
+    for bound in (instances.num_nodes, instances.num_nodes - 1):
+        monkeypatch.setattr("gflowexplainer.flow.cpu_rows._SQUARE", bound)
+        assert is_square(instances) == (bound == 24)
+        found.append(both_ways(instances, policy, several, several if rooted else None, 7))
+    (wanted, square), (_, flat) = found
+    assert_same(wanted, square)
+    assert_same(square, flat)
+    for one, other in zip(square.flows, flat.flows, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_settled_weights_are_prepared_once_and_others_are_read_anew():
+    instances, policy = Instances.of_graphs([house()]), a_policy()
+    several = torch.zeros(20, dtype=torch.long)
+    assert_same(*both_ways(instances, policy, several, several, 4))
+    with torch.no_grad():
+        policy.stop_head[1].weight.mul_(-1)
+    assert_same(*both_ways(instances, policy, several, several, 4))
+    policy.requires_grad_(False)
+    for _ in range(2):
+        assert_same(*both_ways(instances, policy, several, several, 4))
 
 
 def test_an_instance_that_is_there_twice_has_states_of_its_own():

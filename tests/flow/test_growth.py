@@ -25,6 +25,22 @@ def test_it_ends_where_rollouts_of_the_same_keys_end(rooted, max_nodes):
     assert len(set(ends.size.tolist())) > (max_nodes > 1)
 
 
+@pytest.mark.parametrize("rooted", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_matrix_and_lists_grow_the_same(monkeypatch, rooted, seed):
+    instances = Instances.of_graphs([random_graph(16, 0.06, seed)])
+    every = torch.zeros(30, dtype=torch.long)
+    start, keys = (every + seed if rooted else None), rollout_keys(instances, every, 3)
+    found = []
+    for bound in (16, 15):
+        monkeypatch.setattr("gflowexplainer.flow.cpu_rows._SQUARE", bound)
+        found.append(grow_at_random(instances, every, start, 6, keys).members)
+    assert torch.equal(*found)
+    assert torch.equal(
+        found[0], roll_out(instances, every, start, 6, grow_uniformly, keys, ordered=True).subgraphs.members
+    )
+
+
 def test_every_neighbour_has_an_equal_chance():
     instances = Instances.of_graphs([house()])
     every = torch.zeros(6_000, dtype=torch.long)

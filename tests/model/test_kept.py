@@ -7,13 +7,14 @@ import weakref
 import pytest
 import torch
 from torch import nn
-from torch_geometric.nn import SimpleConv
+from torch_geometric.nn import GCNConv, SimpleConv
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.errors import ModelError
+from gflowexplainer.errors import ConfigError, ModelError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import input_graph
 from gflowexplainer.model.kept import KeptForModel, TensorMark
+from gflowexplainer.model.makeup import Makeup
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import NodeTask
 from gflowexplainer.storage.identity import model_fingerprint
@@ -70,6 +71,43 @@ def test_the_fingerprint_follows_the_weights():
     assert kept.fingerprint(model) == model_fingerprint(model)
     other = NodeModel(seed=2)
     assert kept.fingerprint(other) == model_fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model, "second", GCNConv(8, 3)),
+        lambda model: setattr(model, "third", GCNConv(3, 3)),
+        lambda model: setattr(model.second.lin, "weight", nn.Parameter(model.second.lin.weight.detach().clone())),
+        lambda model: model.second.bias.data.add_(1),
+        lambda model: model.register_buffer("scale", torch.ones(1)),
+        lambda model: setattr(model, "scale", torch.ones(1)),
+        lambda model: setattr(model.second, "improved", True),
+    ],
+)
+def test_what_a_model_is_made_of_is_found_again_where_it_changed(change):
+    model, kept = NodeModel(seed=1), KeptForModel()
+    assert kept.fingerprint_of(kept.predictor(model)) == model_fingerprint(model)
+    first = kept.predictor(model)
+    assert kept.predictor(model).makeup is first.makeup
+    change(model)
+    again = kept.predictor(model)
+    assert again.makeup is not first.makeup
+    assert again.num_hops == 2 + hasattr(model, "third")
+    assert kept.fingerprint_of(again) == model_fingerprint(model)
+    later = kept.predictor(model)
+    assert later.makeup == again.makeup == Makeup.of(model)
+    assert kept.predictor(model).makeup is later.makeup
+    assert kept.fingerprint_of(later) == model_fingerprint(model)
+
+
+def test_a_model_that_cannot_be_explained_any_more_is_refused_at_the_next_call():
+    model, kept = NodeModel(seed=1), KeptForModel()
+    kept.fingerprint_of(kept.predictor(model))
+    model.second.flow = "target_to_source"
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="target_to_source"):
+            kept.predictor(model)
 
 
 def test_the_second_call_evaluates_the_model_nowhere_and_a_change_is_noticed():

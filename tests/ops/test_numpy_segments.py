@@ -2,7 +2,15 @@ import numpy as np
 import torch
 
 from gflowexplainer.ops.hashed_random import combine, combine_numbers, uniform, uniform_numbers
-from gflowexplainer.ops.numpy_segments import first_places, flat_ranges, found_in, ticked_off
+from gflowexplainer.ops.numpy_segments import (
+    first_places,
+    flat_ranges,
+    found_in,
+    numbered,
+    order_of_different,
+    sorted_unique,
+    ticked_off,
+)
 from gflowexplainer.ops.segments import ranges
 from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
 
@@ -25,6 +33,18 @@ def test_segments_and_groups_are_those_of_torch():
         wanted, present = find_sorted(torch.from_numpy(haystack), torch.from_numpy(keys))
         assert there.tolist() == present.tolist()
         assert position[there].tolist() == wanted[present].tolist()
+
+
+def test_keys_that_lie_close_are_ticked_off_with_the_same_result():
+    draw = np.random.default_rng(1)
+    for bound in (3, 40, 10_000):
+        keys = draw.integers(0, bound, 30)
+        assert sorted_unique(keys, bound).tolist() == sorted_unique(keys).tolist() == np.unique(keys).tolist()
+        different = draw.permutation(bound)[:30]
+        assert order_of_different(different, bound).tolist() == np.argsort(different).tolist()
+    assert sorted_unique(np.zeros(0, dtype=np.int64), 5).size == 0
+    assert numbered(np.zeros(4, dtype=np.int64), 1).tolist() == [0, 1, 2, 3]
+    assert numbered(np.array([1, 0, 1, 1, 0]), 2).tolist() == [0, 0, 1, 2, 1]
 
 
 def test_random_numbers_are_those_of_torch():

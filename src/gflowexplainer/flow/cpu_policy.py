@@ -6,6 +6,7 @@ Rollouts ask the policy once a step. Torch takes longer to begin each of its cal
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from gflowexplainer.flow.policy import AdditiveEncoding, AdditivePolicy
 Array = NDArray[Any]
 _ENTRIES_AT_ONCE = 1 << 16
 """Frontier nodes that the network looks at together."""
+_LOG_OF_TWO = np.log1p(1)
 _MANY = 256
 """Rows from which on torch computes them."""
 
@@ -31,7 +33,9 @@ class CpuPolicy:
         )
         self.row = None if encoding.row is None else encoding.row.numpy()
         self.width = candidate.shape[1]
-        self.by_links, self.by_size = policy.by_links.weight.detach().numpy(), policy.by_size.weight.detach().numpy()
+        weights = _weights_of(policy)
+        self.by_links, self.by_size, self.heads = weights.by_links, weights.by_size, weights.heads
+        self.none = np.zeros((), dtype=candidate.dtype)
         self.degree = np.maximum(encoding.degree.numpy(), 1).astype(candidate.dtype)
         degree = self.degree
         if self.row is not None:
@@ -41,7 +45,6 @@ class CpuPolicy:
         # Nearly all frontier nodes are joined to one member: what that means is added once.
         once = np.ones(candidate.shape[0], dtype=candidate.dtype)
         self.joined_once = candidate + self._told(once, np.log1p(once), once / degree)
-        self.heads = [_Head(policy.action_head), _Head(policy.stop_head)]
 
     def _told(self, *columns: Array) -> Array:
         """Returns what the policy makes of numbers of links, their logarithms and their shares, shape ``[N, H]``."""
@@ -73,16 +76,17 @@ class CpuPolicy:
         else:
             parts = (slice(begin, begin + _ENTRIES_AT_ONCE) for begin in range(0, node.size, _ENTRIES_AT_ONCE))
             action = np.concatenate([self._actions(for_action, state[p], node[p], links[p]) for p in parts])
-        return action, self.heads[1](np.maximum(for_stop, 0))
+        return action, self.heads[1](np.maximum(for_stop, self.none))
 
     def _actions(self, for_action: Array, state: Array, node: Array, links: Array) -> Array:
         hidden = self.joined_once.take(self.place(node), axis=0)
         hidden += for_action.take(state, axis=0)
         other = (links != 1).nonzero()[0]
         if other.size:
-            count, degree = links.take(other), self.degree.take(node.take(other))
-            hidden[other] += self._told(count - 1, np.log1p(count) - np.log1p(1), (count - 1) / degree)
-        return self.heads[0](np.maximum(hidden, 0, out=hidden))
+            count, degree = links[other], self.degree[node[other]]
+            more = count - 1
+            hidden[other] += self._told(more, np.log1p(count) - _LOG_OF_TWO, more / degree)
+        return self.heads[0](np.maximum(hidden, self.none, out=hidden))
 
 
 class _Head:
@@ -95,14 +99,35 @@ class _Head:
         self.first = first.weight.detach(), first.bias.detach()
         self.second = second.weight.detach(), second.bias.detach()
         self.weight, self.bias = np.ascontiguousarray(self.first[0].numpy().T), self.first[1].numpy()
-        self.last, self.shift = self.second[0].numpy()[0], self.second[1].numpy()
+        self.last, self.shift = self.second[0].numpy()[0], self.second[1].numpy().reshape(())
+        self.none = np.zeros((), dtype=self.bias.dtype)
 
     def __call__(self, rows: Array) -> Array:
         """Applies the head to activated rows ``[N, H]``, shape ``[N]``."""
         if rows.shape[0] >= _MANY:
             hidden = functional.linear(torch.from_numpy(np.ascontiguousarray(rows)), *self.first).relu_()
             return functional.linear(hidden, *self.second)[:, 0].numpy()
-        hidden = rows @ self.weight
+        hidden = rows.dot(self.weight)
         hidden += self.bias
-        np.maximum(hidden, 0, out=hidden)
-        return hidden @ self.last + self.shift
+        np.maximum(hidden, self.none, out=hidden)
+        return hidden.dot(self.last) + self.shift
+
+
+class _Weights:
+    """What a policy has learned, as NumPy takes it; good as long as nothing is written to the weights."""
+
+    def __init__(self, policy: AdditivePolicy) -> None:
+        self.by_links, self.by_size = policy.by_links.weight.detach().numpy(), policy.by_size.weight.detach().numpy()
+        self.heads = [_Head(policy.action_head), _Head(policy.stop_head)]
+
+
+_settled: WeakKeyDictionary[AdditivePolicy, _Weights] = WeakKeyDictionary()
+
+
+def _weights_of(policy: AdditivePolicy) -> _Weights:
+    """Returns the weights of a policy; where they need no gradient any more, they are settled and prepared once."""
+    if policy.by_size.weight.requires_grad:
+        return _Weights(policy)
+    if policy not in _settled:
+        _settled[policy] = _Weights(policy)
+    return _settled[policy]

@@ -29,6 +29,8 @@ from gflowexplainer.ops.numpy_segments import boundaries, first_places, ticked_o
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
+_NONE, _ONE = np.zeros((), dtype=np.int64), np.ones((), dtype=np.int64)
+"""NumPy takes an array without axes sooner than a number."""
 
 
 def on_cpu(settings: Settings, policy: Policy, instances: Instances) -> bool:
@@ -85,7 +87,7 @@ class CpuRollouts:
         numbers = 2 if self.epsilon > 0 or self.evenly else 1
         chances = [uniform_numbers(key.numpy(), np.arange(self.max_nodes + 1)[:, None], n) for n in range(numbers)]
         which, begins = instance.numpy(), None if start is None else start.numpy()
-        _, first, at = first_places(which if begins is None else begins)
+        first, at = self._first_states(which if begins is None else begins)
         states = self._begin(which[first], None if begins is None else begins[first])
         rollout, steps = np.arange(which.size), list[_Step]()
         while True:
@@ -94,21 +96,28 @@ class CpuRollouts:
             action, stop = self.policy.log_flows(states.sums, states.size, state, node, links)
             ways = ptr[1:] - ptr[:-1]
             stop = self._bounded(stop, states.size, ways)
-            chance = [chances[n][len(steps)].take(rollout) for n in range(numbers)]
+            chance = [chances[n][len(steps)][rollout] for n in range(numbers)]
             if self.evenly:
                 chance[0] = even_numbers(at, chance[0], chance[1], ways.size)
             chosen = self._draw(frontier, ways, at, chance, action, stop, states.size)
-            steps.append(_Step(states.instance, states.members, ptr, node, links, at, rollout, chosen, action, stop))
-            goes_on = (chosen >= 0).nonzero()[0]
+            steps.append(_Step(states.instance, states.members, ways, node, links, at, rollout, chosen, action, stop))
+            goes_on = (chosen >= _NONE).nonzero()[0]
             if not goes_on.size:
                 return _put_together(steps, self.instances, which.size, rooted=begins is not None)
-            taken, at = ticked_off(chosen.take(goes_on), node.size)
-            parent, added = state.take(taken), node.take(taken)
-            reached, first, group = first_places(states.key.take(parent) + self.key.take(added))
-            at, parent, added = group.take(at), parent.take(first), added.take(first)
+            taken, at = ticked_off(chosen[goes_on], node.size)
+            parent, added = state[taken], node[taken]
+            reached, first, group = first_places(states.key[parent] + self.key[added])
+            at, parent, added = group[at], parent[first], added[first]
             sums = self.policy.add(states.sums, parent, added)
             states = states.grown(parent, added, reached)
-            states.sums, rollout = sums, rollout.take(goes_on)
+            states.sums, rollout = sums, rollout[goes_on]
+
+    def _first_states(self, place: Array) -> tuple[Array, Array]:
+        """Finds which rollouts ``[R]`` come first to each place ``[R]`` where they begin, and the state of each."""
+        if len(self.instances) == 1 and (place == place[:1]).all():
+            return np.arange(min(place.size, 1)), np.zeros(place.size, dtype=np.int64)
+        _, first, at = first_places(place)
+        return first, at
 
     def _begin(self, instance: Array, start: Array | None) -> Rows:
         """Makes the first states, of one start node each or of nothing."""
@@ -143,18 +152,18 @@ class CpuRollouts:
         else:
             top = ends.copy()
             top[some] = np.maximum(top[some], np.maximum.reduceat(flow, ptr.take(some)))
-        flow -= top.take(state)
-        line = np.empty(flow.size + 1)
-        line[0] = 0.0
-        np.exp(flow, out=flow).cumsum(out=line[1:])
-        bounds = line.take(ptr)
+        flow -= top[state]
+        line = np.zeros(flow.size + 1)
+        ahead = line[1:]
+        np.exp(flow, out=flow).cumsum(out=ahead)
+        bounds = line[ptr]
         begin = bounds[:-1]
         length = bounds[1:] - begin
-        way = chance[0] * (length + np.exp(ends - top)).take(at)
-        entry = line[1:].searchsorted(begin.take(at) + way, side="right")
+        way = chance[0] * (length + np.exp(ends - top))[at]
+        entry = ahead.searchsorted(begin[at] + way, side="right")
         # What is rounded up may lie behind the last entry of its state.
-        np.minimum(entry, ptr.take(at + 1) - 1, out=entry)
-        entry[way >= length.take(at)] = STOP
+        np.minimum(entry, (ptr[1:] - _ONE)[at], out=entry)
+        entry[way >= length[at]] = STOP
         if self.epsilon > 0:
             place = (np.minimum(chance[1] / self.epsilon, 1.0) * (ways + (size > 0)).take(at)).astype(np.int64)
             anything = np.where(place < ways.take(at), ptr.take(at) + place, STOP)
@@ -169,7 +178,7 @@ class _Step(NamedTuple):
 
     Attributes:
         instance, members: Of the states, shapes ``[U]`` and ``[U, K]``.
-        ptr, node, links: Their frontier, shapes ``[U + 1]``, ``[F]`` and ``[F]``.
+        ways, node, links: Their frontier: how many each has ``[U]``, which ``[F]``, and how often joined ``[F]``.
         at, rollout: State and rollout of each visit, shape ``[V]``.
         chosen: The entry that each visit chose, or :data:`STOP`, shape ``[V]``.
         action, stop: Log-flows, shapes ``[F]`` and ``[U]``.
@@ -177,7 +186,7 @@ class _Step(NamedTuple):
 
     instance: Array
     members: Array
-    ptr: Array
+    ways: Array
     node: Array
     links: Array
     at: Array
@@ -202,12 +211,11 @@ def _put_together(steps: list[_Step], instances: Instances, count: int, *, roote
     ends = (~goes_on).nonzero()[0]
     last = np.empty(count, dtype=np.int64)
     last[rollout.take(ends)] = ends
-    ways = [step.ptr[1:] - step.ptr[:-1] for step in steps]
     flat = {
         "instance": whole["instance"],
         "members": whole["members"],
         "size": (np.arange(len(steps)) + int(rooted)).repeat(states),
-        "ptr": boundaries(np.concatenate(ways)),
+        "ptr": boundaries(whole["ways"]),
         "node": whole["node"],
         "links": whole["links"],
         "state": whole["at"] + before["states"].repeat(visits),

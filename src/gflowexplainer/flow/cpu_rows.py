@@ -18,8 +18,27 @@ from gflowexplainer.ops.numpy_segments import flat_ranges
 Array = NDArray[Any]
 INSIDE = -(1 << 14)
 """Marks a member in its row: no number of neighbours makes it positive."""
+_NO_LINKS = np.zeros((), dtype=np.int16)
 _SQUARE = 512
 """Nodes of a single instance up to which a step adds whole rows of its adjacency matrix."""
+
+
+def is_square(instances: Instances) -> bool:
+    """Says whether there is a single small instance, whose adjacency matrix is worth writing out."""
+    return len(instances) == 1 and instances.num_nodes <= _SQUARE
+
+
+def added_rows(instances: Instances) -> Array:
+    """Returns what each node of the single instance adds to a row: one at its neighbours, :data:`INSIDE` at itself.
+
+    Shape ``[n, n]``.
+    """
+    nodes = instances.num_nodes
+    added = np.zeros((nodes, nodes), dtype=np.int16)
+    flat = added.reshape(-1)
+    flat[instances.neighbor_key.numpy()] = 1
+    flat[:: nodes + 1] = INSIDE
+    return added
 
 
 class Frontier(NamedTuple):
@@ -57,7 +76,7 @@ class Rows(ABC):
     @staticmethod
     def empty(instances: Instances, instance: Array, key: Array, max_nodes: int) -> Rows:
         """Makes states of ``instance`` ``[U]`` without members, with room for ``max_nodes``."""
-        kind = _SquareRows if len(instances) == 1 and instances.num_nodes <= _SQUARE else _FlatRows
+        kind = _SquareRows if is_square(instances) else _FlatRows
         rows = kind(instances, instance)
         rows.instance, rows.key, rows.size = instance, key, 0
         rows.members = np.full((instance.size, max_nodes), -1)
@@ -66,7 +85,7 @@ class Rows(ABC):
     def grown(self, parent: Array, node: Array, key: Array) -> Rows:
         """Copies the rows ``parent`` with one node more each, under new keys."""
         rows = self._grown(parent, node)
-        rows.instance, rows.key, rows.size = self.instance.take(parent), key, self.size + 1
+        rows.instance, rows.key, rows.size = self.instance[parent], key, self.size + 1
         rows.members = self.members.take(parent, axis=0)
         rows.members[:, self.size] = node
         return rows
@@ -77,10 +96,10 @@ class Rows(ABC):
         if bounded:
             place = np.zeros(0, dtype=np.int64)
         else:
-            place = (table > 0).nonzero()[0] if self.size else np.arange(table.size)
+            place = (table > _NO_LINKS).nonzero()[0] if self.size else np.arange(table.size)
         state, node = self._located(place)
         ptr = state.searchsorted(np.arange(self.instance.size + 1))
-        return Frontier(state, node, table.take(place).astype(np.int64), ptr)
+        return Frontier(state, node, table[place].astype(np.int64), ptr)
 
     @abstractmethod
     def _grown(self, parent: Array, node: Array) -> Rows: ...
@@ -141,16 +160,12 @@ class _SquareRows(Rows):
 
     Attributes:
         table: The rows, shape ``[U, n]``.
-        added: What each node adds to a row: one at its neighbours, :data:`INSIDE` at itself, shape ``[n, n]``.
+        added: The :func:`added_rows`.
     """
 
     def __init__(self, instances: Instances, instance: Array) -> None:
-        nodes = instances.num_nodes
-        self.table = np.zeros((instance.size, nodes), dtype=np.int16)
-        self.added = np.zeros((nodes, nodes), dtype=np.int16)
-        flat = self.added.reshape(-1)
-        flat[instances.neighbor_key.numpy()] = 1
-        flat[:: nodes + 1] = INSIDE
+        self.table = np.zeros((instance.size, instances.num_nodes), dtype=np.int16)
+        self.added = added_rows(instances)
 
     def _grown(self, parent: Array, node: Array) -> _SquareRows:
         rows = object.__new__(_SquareRows)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gflowexplainer.flow.cpu_rows import added_rows, is_square
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.ops.hashed_random import uniform, uniform_numbers
@@ -68,20 +69,56 @@ def grow_at_random(
 def _grow_on_cpu(instances: Instances, instance: Array, start: Array | None, max_nodes: int, key: Tensor) -> Array:
     """Does the same by NumPy, with a row over the nodes of its instance for each subgraph: the members, ``[R, K]``."""
     max_nodes = max(1, min(max_nodes, instances.largest))
+    chance = uniform_numbers(key.numpy(), np.arange(max_nodes)[:, None], 0)
+    if start is None:
+        counts = instances.node_counts.numpy().take(instance)
+        start = instances.ptr.numpy().take(instance) + (chance[0] * counts).astype(np.int64)
+        chance = chance[1:]
+    members = np.full((instance.size, max_nodes), -1)
+    members[:, 0] = start
+    if is_square(instances):
+        _fill_by_matrix(members, added_rows(instances), chance)
+    else:
+        _fill_by_lists(members, instances, instance, chance)
+    return members
+
+
+def _fill_by_matrix(members: Array, added: Array, chance: Array) -> None:
+    """Adds one node after the other to subgraphs of one small instance, given what each adds to a row of links.
+
+    Args:
+        members: Members, of which the first is known, shape ``[R, K]``.
+        added: The :func:`~gflowexplainer.flow.cpu_rows.added_rows` of the instance, shape ``[n, n]``.
+        chance: A number in (0, 1) for each further node, shape ``[K - 1, R]`` at least.
+    """
+    count, width = members.shape[0], added.shape[0]
+    grows, node, begin = np.arange(count), members[:, 0], np.arange(count + 1) * width
+    table = np.zeros((count, width), dtype=np.int16)
+    for size in range(1, members.shape[1]):
+        table += added.take(node, axis=0)
+        border = (table > 0).reshape(-1).nonzero()[0]
+        first = border.searchsorted(begin)
+        ways, first, row = first[1:] - first[:-1], first[:-1], begin[:-1]
+        if not ways.all():
+            some = ways.nonzero()[0]
+            grows, table, ways, first, row = (part.take(some, axis=0) for part in (grows, table, ways, first, row))
+            begin = begin[: some.size + 1]
+            if not some.size:
+                return
+        node = border.take(first + (chance[size - 1].take(grows) * ways).astype(np.int64)) - row
+        members[grows, size] = node
+
+
+def _fill_by_lists(members: Array, instances: Instances, instance: Array, chance: Array) -> None:
+    """Does the same to subgraphs of instances of any number and size, ``instance`` ``[R]``, by their neighbours."""
     names = ("ptr", "node_counts", "neighbor_ptr", "degree", "neighbor")
     ptr, node_counts, neighbor_ptr, degree, neighbor = (getattr(instances, name).numpy() for name in names)
     counts = node_counts[instance]
-    chance = uniform_numbers(key.numpy(), np.arange(max_nodes)[:, None], 0)
-    if start is None:
-        start = ptr[instance] + (chance[0] * counts).astype(np.int64)
-        chance = chance[1:]
-    members = np.full((instance.size, max_nodes), -1)
     shift = np.cumsum(counts) - counts - ptr[instance]
     table = np.zeros(int(counts.sum()), dtype=np.int8)
     rows = np.repeat(np.arange(instance.size), counts)
-    grows, node = np.arange(instance.size), start
-    for size in range(max_nodes):
-        members[grows, size] = node
+    grows, node = np.arange(instance.size), members[:, 0]
+    for size in range(1, members.shape[1]):
         owner, entry = flat_ranges(neighbor_ptr[node], degree[node])
         place = neighbor[entry] + shift[grows][owner]
         # What is inside stays inside, what was outside is now beside.
@@ -90,8 +127,8 @@ def _grow_on_cpu(instances: Instances, instance: Array, start: Array | None, max
         border = np.flatnonzero(table == _BESIDE)
         ways = np.bincount(rows[border], minlength=instance.size)
         grows = np.flatnonzero(ways)
-        if size + 1 == max_nodes or not grows.size:
-            break
-        chosen = boundaries(ways)[grows] + (chance[size, grows] * ways[grows]).astype(np.int64)
+        if not grows.size:
+            return
+        chosen = boundaries(ways)[grows] + (chance[size - 1, grows] * ways[grows]).astype(np.int64)
         node = border[chosen] - shift[grows]
-    return members
+        members[grows, size] = node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -111,14 +110,16 @@ class FlowNetwork(nn.Module):
 
     def with_settings(self, settings: Settings) -> FlowNetwork:
         """Returns this network, sharing all weights, under other settings."""
-        other = copy.copy(self)
-        other.settings = settings
+        if settings is self.settings:
+            return self
+        other = FlowNetwork.__new__(FlowNetwork)
+        vars(other).update(vars(self), settings=settings)
         return other
 
     def starts(self, inputs: NetworkInputs, instance: Tensor) -> Tensor | None:
         """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
         if inputs.instances.level != "graph":
-            return inputs.instances.center[instance]
+            return inputs.instances.center.index_select(0, instance)
         if self.locator is None or inputs.embedding is None:
             return None
         return self.locator.start(inputs.instances, inputs.embedding)[instance]

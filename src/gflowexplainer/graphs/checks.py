@@ -79,8 +79,9 @@ def check_index(
     if nodes.is_floating_point() or nodes.is_complex():
         raise InstanceError(f"'index' must hold whole numbers (got {nodes.dtype}). Call .long() on it.")
     nodes = nodes.long()
-    wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]
-    if wrong.numel():
+    least, most = nodes.aminmax()
+    if int(least) < 0 or int(most) >= num_nodes:
+        wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]
         raise InstanceError(
             f"'index' names node {int(wrong[0])}, but {where} has {num_nodes} nodes. Pass ids in [0, {num_nodes})."
         )

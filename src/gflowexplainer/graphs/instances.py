@@ -34,11 +34,14 @@ from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
+from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.numpy_segments import flat_ranges
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
 
+_FEW_STEPS = 8
+"""Steps up to which all neighbour entries are looked at in each."""
 FAR = 1 << 30
 """More steps than any path has."""
 WIDE = 1024
@@ -66,9 +69,9 @@ class Instances:
         node_arguments: Further arguments of the model with one row a node.
         edge_arguments: Further arguments of the model with one row an edge.
         shared_arguments: Arguments that are handed to the model unchanged.
-        surroundings: The instances and, around each, the nodes that send an edge into it, for the model alone, so
-            without ``neighbor``; ``None`` where there are none, and at graph level.
-        place_outside: Position of each node in ``surroundings``, shape ``[n]``.
+        around: The instances and, around each, the nodes that send an edge into it, for the model alone, so without
+            ``neighbor``; ``None`` where there are none, and at graph level. Put together when a model is asked.
+        place_outside: Position of each node in :attr:`surroundings`, shape ``[n]``.
         left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
             number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
         other_end: Flat position of the second end of the explained link, shape ``[I]``; ``None`` if there is none.
@@ -96,7 +99,7 @@ class Instances:
     node_arguments: dict[str, Tensor] = field(default_factory=dict)
     edge_arguments: dict[str, Tensor] = field(default_factory=dict)
     shared_arguments: dict[str, Any] = field(default_factory=dict)
-    surroundings: Instances | None = None
+    around: Deferred[Instances] | None = None
     place_outside: Tensor | None = None
     left_out: Tensor | None = None
     other_end: Tensor | None = None
@@ -204,12 +207,12 @@ class Instances:
             left_out = torch.bincount(outer.dropped // num_nodes, minlength=count)
         if outer.key.numel() == inner.key.numel():
             return assemble(inner, ends, edges, left_out=left_out)
-        around = assemble(outer, ends, edges, alone=False)
+        around = Deferred.of(assemble(outer, ends, edges, alone=False))
         place = torch.full_like(outer.key, -1)
         place[wider.inside] = torch.arange(inner.key.numel(), device=x.device)
         own = torch.nonzero(place[ends[0]] >= 0).flatten()
         return assemble(
-            inner, place[ends[:, own]], edges[own], surroundings=around, place_outside=wider.inside, left_out=left_out
+            inner, place[ends[:, own]], edges[own], around=around, place_outside=wider.inside, left_out=left_out
         )
 
     @classmethod
@@ -312,6 +315,11 @@ class Instances:
         """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
         return self.x[node if self.x_row is None else self.x_row[node]]
 
+    @property
+    def surroundings(self) -> Instances | None:
+        """What is :attr:`around` the instances, put together if it was not yet."""
+        return None if self.around is None else self.around.value
+
     @cached_property
     def node_counts(self) -> Tensor:
         """Nodes of each instance, shape ``[I]``."""
@@ -400,9 +408,17 @@ class Instances:
 
     def _hops_on_cpu(self, start: NDArray[Any], limit: int) -> NDArray[Any]:
         """Does the same by NumPy, which begins sooner."""
-        ptr, degree, neighbor = (tensor.numpy() for tensor in (self.neighbor_ptr, self.degree, self.neighbor))
+        neighbor = self.neighbor.numpy()
         hops, newest = np.full(self.num_nodes, -1), start[start >= 0]
         hops[newest] = 0
+        if limit <= _FEW_STEPS:
+            row = self.neighbor_row.numpy()
+            for steps in range(1, limit):
+                # All entries are looked at again in each step, which for few steps is sooner done than choosing them.
+                reached = neighbor[(hops[row] == steps - 1).nonzero()[0]]
+                hops[reached[hops[reached] < 0]] = steps
+            return hops
+        ptr, degree = self.neighbor_ptr.numpy(), self.degree.numpy()
         for steps in range(1, min(limit, self.num_nodes)):
             reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
             hops[reached[hops.take(reached) < 0]] = steps
@@ -417,7 +433,7 @@ class Instances:
         At graph level there is no explained node and every count is ``limit``.
         """
         hops = self.hops_from(self.center, limit)
-        return torch.where(hops < 0, limit, hops)
+        return hops.masked_fill_(hops < 0, limit)
 
     def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
         """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.
@@ -452,7 +468,7 @@ class Instances:
         if self.surroundings is not None and self.place_outside is not None:
             wider = self.surroundings.select(index)
             if wider.num_nodes > nodes.numel():
-                outer = wider
+                outer = Deferred.of(wider)
                 place = self.place_outside[nodes] + (wider.ptr[:-1] - self.surroundings.ptr[:-1][index])[owner]
         return replace(
             self,
@@ -470,7 +486,7 @@ class Instances:
             x_row=None if self.x_row is None else self.x_row[nodes],
             node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
-            surroundings=outer,
+            around=outer,
             place_outside=place,
             left_out=left_out,
             other_end=None if self.other_end is None else self.other_end[index] + shift,
@@ -482,6 +498,8 @@ class Instances:
         """Moves every tensor to ``device``."""
 
         def move(value: Any) -> Any:
+            if isinstance(value, Deferred):
+                return value.then(move)
             if isinstance(value, Tensor | Instances):
                 return value.to(device)
             return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value

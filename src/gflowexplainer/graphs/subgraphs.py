@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.ops.numpy_segments import found_in
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sorting import find_sorted
 
@@ -149,5 +151,9 @@ def edge_values(instances: Instances, neighbor_values: Tensor) -> Tensor:
     source, target = instances.edge_index
     if neighbor_values.numel() == 0:
         return neighbor_values.new_zeros(source.numel())
+    if source.device.type == "cpu":
+        pairs = source.numpy() * instances.num_nodes + target.numpy()
+        place, there = found_in(instances.neighbor_key.numpy(), pairs)
+        return torch.from_numpy(np.where(there, neighbor_values.numpy().take(place), 0))
     position, found = find_sorted(instances.neighbor_key, source * instances.num_nodes + target)
     return torch.where(found, neighbor_values[position], 0)

@@ -106,8 +106,11 @@ class CpuEstimates:
     def find_effective_sizes(self, reward: Reward) -> Callable[[], Tensor]:
         """Returns what computes the :meth:`SampleWeights.effective_sizes` when somebody looks at them.
 
-        A reward that asks the model is asked now: later it may be another one.
+        A reward that asks the model is asked now: later it may be another one. Rollouts of several instances are not
+        kept for it, only their weights; those of a single one are few.
         """
+        if isinstance(reward, ConsensusReward) and len(self.instances) == 1:
+            return lambda: self._weights().effective_sizes(reward)
         weights = self._weights()
         if isinstance(reward, ConsensusReward):
             return partial(weights.effective_sizes, reward)
@@ -145,7 +148,7 @@ class CpuEstimates:
         keys = instances.neighbor_key.numpy()
         edge = np.zeros(keys.size)
         matter = (joins > NEGLIGIBLE).nonzero()[0]
-        used = int(self.rollouts.states.size.max())
+        used = int(self.rollouts.states.size.numpy().max())
         for begin in range(0, matter.size, _ENTRIES_AT_ONCE):
             part = matter[begin : begin + _ENTRIES_AT_ONCE]
             members = self.members.take(self.owner.take(part), axis=0)[:, :used]

@@ -59,8 +59,9 @@ class Explaining:
             at_once = len(task) if on_gpu else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
         batches: list[SampledExplanations] = []
         reference = ReferenceNodes(task, self.settings)
+        begins = range(0, len(task), at_once)
         silent = not progress or self.fitted is not None
-        for begin in tqdm(range(0, len(task), at_once), disable=silent, desc="explain", leave=False):
+        for begin in begins if silent else tqdm(begins, desc="explain", leave=False):
             batch = task.inputs(slice(begin, begin + at_once))
             largest = min(self.settings.max_nodes, batch.instances.largest)
             # A trained network stops early and comes to the same states again. A GPU says when it was too much.

@@ -45,7 +45,7 @@ from gflowexplainer.inference.masks import Masks
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
 from gflowexplainer.inference.search import search
-from gflowexplainer.ops.segments import pointers, segment_argmax
+from gflowexplainer.ops.segments import pointers, repeated, segment_argmax
 from gflowexplainer.ops.sparse_rows import RowSections, SparseRows
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
@@ -376,8 +376,8 @@ def explain_instances(
             config,
             Inference.search,
         )
-    every = torch.arange(len(instances), device=instances.device)
-    rollouts = sampler.sample(every.repeat_interleave(num_samples), Stream.explaining, evenly=True)
+    every = repeated(len(instances), num_samples, instances.device)
+    rollouts = sampler.sample(every, Stream.explaining, evenly=True)
     if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
         counted = CpuEstimates(rollouts)
         estimates, effective = counted.estimates(), counted.find_effective_sizes(sampler.reward)

@@ -34,8 +34,11 @@ class FittedState:
     def sampler_of(self, settings: Settings, inputs: TaskInputs) -> FlowSampler:
         """Returns a sampler of instances that begins with what was learned; the network is built once a device."""
         place = f"{inputs.instances.level} on {inputs.instances.device}"
-        sampler = FlowSampler(settings, inputs, self.sampler, network=self._networks.get(place))
-        self._networks[place] = sampler.network
+        known = self._networks.get(place)
+        sampler = FlowSampler(settings, inputs, self.sampler, network=known)
+        if known is None or sampler.network.policy is not known.policy:
+            # It is trained no further, so that what rollouts need of its weights is prepared once.
+            self._networks[place] = sampler.network.requires_grad_(False)
         return sampler
 
     def refuse_others(self, model: str, config: ModelConfig) -> None:

@@ -52,7 +52,10 @@ class Masks:
         source, target = instances.edge_index
         shares = [(weight, torch.minimum(share[source], share[target])) for weight, share in self._shares]
         edge = _mean(edge_values(instances, self.estimates.neighbor), shares)
-        return torch.where(source == target, self.node[source].to(edge), edge).clamp(0, 1).float()
+        loop = source == target
+        if loop.any():
+            edge = torch.where(loop, self.node[source].to(edge), edge)
+        return edge.clamp(0, 1).float()
 
     @cached_property
     def _shares(self) -> list[tuple[float, Tensor]]:
@@ -73,7 +76,7 @@ class Masks:
             outer, size = [graph.nodes for graph in graphs], max(graph.x.size(0) for graph in shown)
         else:
             counts, place, value = instances.edge_counts, instances.edge_id, self.edge
-            row = instances.owner[instances.edge_index[0]]
+            row = instances.owner.index_select(0, instances.edge_index[0])
             outer, size = [graph.edges for graph in graphs], max(graph.edge_index.size(1) for graph in shown)
         if any(ids is not None for ids in outer):
             parts = place.split(counts.tolist())
@@ -84,6 +87,8 @@ class Masks:
 
 def _mean(value: Tensor, shares: Sequence[tuple[float, Tensor]]) -> Tensor:
     """Takes the weighted mean of probabilities of the distribution, which count 1, and of shares."""
+    if not shares:
+        return value
     total = value
     for weight, share in shares:
         total = total + weight * share.to(value)

@@ -23,13 +23,22 @@ from gflowexplainer.errors import ConfigError, ModelError
 
 
 def count_hops(model: nn.Module) -> int:
-    """Counts the message-passing steps of ``model``: how far information travels to a node.
+    """Counts the message-passing steps of ``model`` as :func:`find_hops` does, and refuses one without any."""
+    return refuse_none(find_hops(model), model)
+
+
+def find_hops(model: nn.Module) -> int:
+    """Counts the message-passing steps of ``model``: how far information travels to a node; 0 if none are known.
 
     A layer that is called several times in one forward call is counted once;
     :func:`~gflowexplainer.model.locality.find_locality` sees how often it is. Layers of different relations that stand
     beside each other, as in ``HeteroConv`` and ``to_hetero``, are one step together.
     """
-    hops = _count(model, set())
+    return _count(model, set())
+
+
+def refuse_none(hops: int, model: nn.Module) -> int:
+    """Returns the counted ``hops`` of a model, or says that none were found."""
     if hops == 0:
         raise ConfigError(
             f"No torch_geometric MessagePassing layer was found in {type(model).__name__}, so the size of its "

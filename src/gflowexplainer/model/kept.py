@@ -9,6 +9,7 @@ graph is kept alive.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from gflowexplainer.graphs.inputs import InputGraph, flat_graph, flat_tensors
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.model.adapter import InputForm, ModelAdapter
 from gflowexplainer.model.locality import Locality, find_locality
+from gflowexplainer.model.makeup import Makeup
 from gflowexplainer.model.observer import Observation
 from gflowexplainer.model.parts_probe import probe_parts
 from gflowexplainer.model.predictor import Predictor
@@ -67,12 +69,11 @@ def _some(tensors: Iterable[Tensor]) -> bytes:
     for tensor in tensors:
         if tensor.layout != torch.strided:
             continue
-        whole: Any = tensor.detach()
-        near = not tensor.is_cuda and tensor.dtype in _NUMPY and tensor.device.type == "cpu"
-        if near:
-            whole = whole.numpy()
+        near = tensor.is_cpu and tensor.dtype in _NUMPY
+        whole: Any = tensor.numpy(force=True) if near else tensor.detach()
         flat = (whole if tensor.is_contiguous() else whole[:1]).reshape(-1)
-        some = flat[:: max(1, flat.shape[0] // _COMPARED)][: _COMPARED + 1]
+        step = max(1, flat.shape[0] // _COMPARED)
+        some = flat[: step * (_COMPARED + 1) : step]
         if near:
             here.append(some.tobytes())
         else:
@@ -88,6 +89,7 @@ class KeptForModel:
     def __init__(self) -> None:
         self._model: TensorMark | None = None
         self._make: tuple[Any, ...] = ()
+        self._makeup: Makeup | None = None
         self._fingerprint = ""
         self._graph: TensorMark | None = None
         self._rest: dict[str, Any] = {}
@@ -109,12 +111,30 @@ class KeptForModel:
                 self._adapter = ModelAdapter(model, form=form)
             return self._adapter
 
+    def predictor(self, model: nn.Module, **how: Any) -> Predictor:
+        """Makes the predictor of a call; a model that is known still is not looked at again in that call.
+
+        What is wrong with another one, and with what it is given, is said before its fingerprint is taken.
+
+        Args:
+            model: The model.
+            **how: See :class:`Predictor`.
+        """
+        with GLOBAL_STATE:
+            known = self._makeup if self._is_known(*_look_at(model)) else None
+            predictor = Predictor(model, makeup=known, **how)
+            if known is not None:
+                self._looked_at = weakref.ref(predictor), None
+            return predictor
+
     def fingerprint_of(self, predictor: Predictor) -> str:
         """Returns the fingerprint of the model of a call, which has its own predictor; looked at once a call."""
         with GLOBAL_STATE:
             known = self._looked_at
             if known is None or known[0]() is not predictor:
                 self.fingerprint(predictor.model)
+                if self._makeup is None:
+                    self._makeup = Makeup.of(predictor.model)
                 self._looked_at = weakref.ref(predictor), None
             return self._fingerprint
 
@@ -122,12 +142,16 @@ class KeptForModel:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
         with GLOBAL_STATE:
             tensors, make = _look_at(model)
-            if self._model is None or self._make != make or not self._model.fits(tensors):
+            if not self._is_known(tensors, make):
                 self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
-                self._whole = None
+                self._makeup = self._whole = None
                 self._localities, self._found = {}, {}
                 self._looked_at = None
             return self._fingerprint
+
+    def _is_known(self, tensors: dict[str, Tensor], make: tuple[Any, ...]) -> bool:
+        """Whether what a look at a model found is what was there before."""
+        return self._model is not None and self._make == make and self._model.fits(tensors)
 
     def locality(self, predictor: Predictor, graph: InputGraph) -> Locality:
         """Returns what the predictions of a model can depend on, found out once for each way to call it.
@@ -204,6 +228,8 @@ class KeptForModel:
 
 
 _PLAIN = (bool, int, float, str, type(None))
+_CONTAINERS = frozenset((OrderedDict, dict, list, set))
+"""Types of most attributes of a module; none of them is looked into."""
 
 
 def _look_at(model: nn.Module) -> tuple[dict[str, Tensor], tuple[Any, ...]]:
@@ -216,15 +242,18 @@ def _look_at(model: nn.Module) -> tuple[dict[str, Tensor], tuple[Any, ...]]:
     tensors: dict[str, Tensor] = {}
     said: list[Any] = [weakref.ref(model)]
     for name, module in model.named_modules():
-        said += [name, type(module)]
+        said += name, type(module)
         for key, value in vars(module).items():
+            kind = type(value)
+            if kind in _CONTAINERS:
+                continue
             if isinstance(value, _PLAIN):
                 if key != "training":
-                    said += [key, value]
+                    said += key, value
             elif isinstance(value, Tensor):
                 tensors[f"{name}!{key}"] = value
-        for kind in (module._parameters, module._buffers):
-            for key, value in kind.items():
+        for own in (module._parameters, module._buffers):
+            for key, value in own.items():
                 if value is not None:
                     tensors[f"{name}.{key}"] = value
     return tensors, tuple(said)

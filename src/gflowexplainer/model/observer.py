@@ -42,7 +42,7 @@ class Observation:
     embedding: Tensor
 
     def __getitem__(self, index: Tensor) -> Observation:
-        return Observation(self.output[index], self.embedding[index])
+        return Observation(self.output.index_select(0, index), self.embedding.index_select(0, index))
 
 
 class Observer:

@@ -13,18 +13,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing, RGCNConv
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.model.adapter import remedy, shown_name
 from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
-from gflowexplainer.model.hops import check_hops, count_hops, refuse_lazy
+from gflowexplainer.model.hops import check_hops, refuse_none
 from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.locality import Locality, clones, usual_locality
+from gflowexplainer.model.makeup import Makeup
 from gflowexplainer.model.output import checked_output, read_output
-from gflowexplainer.ops.devices import device_of
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
@@ -44,6 +43,7 @@ class Predictor:
         return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
         num_hops: Message-passing layers of the model; counted if not given.
         memory_budget: Bytes that one disjoint union may take, roughly; larger work is done in several calls.
+        makeup: What the model is made of, where it was looked at already.
     """
 
     def __init__(
@@ -55,30 +55,26 @@ class Predictor:
         return_type: str = "raw",
         num_hops: int | None = None,
         memory_budget: int = 256 << 20,
+        makeup: Makeup | None = None,
     ) -> None:
         self.model = model
         self.level = one_of("level", level, LEVELS)
         self.mode = one_of("mode", mode, MODES)
         self.return_type = one_of("return_type", return_type, RETURN_TYPES)
         check_hops(num_hops)
-        refuse_lazy(model)
-        self.num_hops = count_hops(model) if num_hops is None else num_hops
+        self.makeup = Makeup.of(model) if makeup is None else makeup
+        self.num_hops = refuse_none(self.makeup.num_hops, model) if num_hops is None else num_hops
         self._hops_given = num_hops is not None
-        if any(m.flow != "source_to_target" for m in model.modules() if isinstance(m, MessagePassing)):
-            raise ConfigError(
-                f"{shown_name(model)} passes messages with flow='target_to_source', which is not supported. "
-                "Build it with flow='source_to_target' and turn the edges round."
-            )
         if memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.memory_budget = memory_budget
-        self.device = device_of(model, None)
+        self.device = self.makeup.device
         """Where the model is; ``None`` if it has no tensors. It is asked there about instances that are elsewhere."""
         self.num_evaluations = 0
         self.node_type: str | None = None
         self.edge_type: tuple[str, str, str] | None = None
         self.num_types = 1
-        self.num_relations = max((m.num_relations for m in model.modules() if isinstance(m, RGCNConv)), default=1)
+        self.num_relations = self.makeup.num_relations
         parameters = forward_parameters(model)
         named = getattr(model, "takes", None) if hasattr(type(model), "takes") else None
         self.takes_batch = "batch" in (parameters if named is None else named) or (

@@ -98,8 +98,10 @@ class TaskInputs:
 
         The frontier of a state is counted as the whole instance.
         """
-        parts = list(slices(self.instances.node_counts * (states * BYTES_OF_AN_ENTRY), budget))
-        if len(parts) == 1:
+        parts = []
+        if len(self) > 1:
+            parts = list(slices(self.instances.node_counts * (states * BYTES_OF_AN_ENTRY), budget))
+        if len(parts) <= 1:
             yield self
             return
         for part in parts:

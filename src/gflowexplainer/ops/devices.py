@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TypeVar
 
 import torch
@@ -12,4 +13,5 @@ Default = TypeVar("Default")
 
 def device_of(model: nn.Module, default: Default) -> torch.device | Default:
     """Returns the device of a model's first parameter or buffer; ``default`` if it has none."""
-    return next((tensor.device for tensor in (*model.parameters(), *model.buffers())), default)
+    first = next(chain(model.parameters(), model.buffers()), None)
+    return default if first is None else first.device

@@ -81,8 +81,10 @@ def uniform(*parts: Tensor | int) -> Tensor:
     return (_shift_right(combine(*parts), 12).double() + 0.5) * 2.0**-52
 
 
-_UNSIGNED = tuple(map(np.uint64, (_GOLDEN & _MASK, _FIRST & _MASK, _SECOND & _MASK, 30, 27, 31)))
-"""The numbers of SplitMix64 as NumPy takes them: three constants, three shifts."""
+_UNSIGNED = tuple(
+    np.array(number, dtype=np.uint64) for number in (_GOLDEN & _MASK, _FIRST & _MASK, _SECOND & _MASK, 30, 27, 31)
+)
+"""The numbers of SplitMix64 as NumPy takes them soonest: three constants, three shifts, each an array without axes."""
 
 
 def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
@@ -106,7 +108,7 @@ def combine_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
     key: NDArray[Any] = np.array([number], dtype=np.uint64)
     for part in rest:
         if isinstance(part, int):
-            key = _mix_numbers(key + np.uint64(part & _MASK))
+            key = _mix_numbers(key + np.array(part & _MASK, dtype=np.uint64) if part else key)
         else:
             key = _mix_numbers(key + part.astype(np.int64, copy=False).view(np.uint64))
     return key.view(np.int64)

@@ -9,30 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+_ONE = np.ones((), dtype=np.int64)
+"""NumPy takes an array without axes sooner than a number."""
+_CLOSE = 16
+"""Keys lie close where there is one for each so many numbers."""
 
 
 def flat_ranges(starts: Array, counts: Array) -> tuple[Array, Array]:
     """Does what :func:`~gflowexplainer.ops.segments.ranges` does: segment of every element, and the element itself."""
     owner = np.arange(counts.size).repeat(counts)
-    return owner, np.arange(owner.size) + (starts - (counts.cumsum() - counts)).take(owner)
+    return owner, np.arange(owner.size) + (starts - (counts.cumsum() - counts))[owner]
 
 
 def ticked_off(keys: Array, bound: int) -> tuple[Array, Array]:
     """Lists the different keys of ``[N]``, ascending, all in ``[0, bound)``, and which of them each key is."""
     there = np.zeros(bound, dtype=bool)
     there[keys] = True
-    return there.nonzero()[0], (there.cumsum() - 1).take(keys)
+    return there.nonzero()[0], (there.cumsum() - _ONE)[keys]
 
 
 def first_places(keys: Array) -> tuple[Array, Array, Array]:
     """Does what :func:`~gflowexplainer.ops.sorting.first_of_each` does: keys, first places, and group of each key."""
     order = keys.argsort(kind="stable")
-    ordered = keys.take(order)
-    new = np.empty(keys.size, dtype=bool)
-    new[:1] = True
+    ordered = keys[order]
+    new = np.ones(keys.size, dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     group = np.empty(keys.size, dtype=np.int64)
-    group[order] = new.cumsum() - 1
+    group[order] = new.cumsum() - _ONE
+    new = new.nonzero()[0]
     return ordered[new], order[new], group
 
 
@@ -44,13 +48,29 @@ def found_in(haystack: Array, needles: Array) -> tuple[Array, Array]:
     return position, haystack.take(position) == needles
 
 
-def sorted_unique(keys: Array) -> Array:
-    """Lists the different keys of ``[N]``, ascending."""
+def sorted_unique(keys: Array, bound: int | None = None) -> Array:
+    """Lists the different keys of ``[N]``, ascending.
+
+    Where all of them are known to be in ``[0, bound)`` and lie close, they are ticked off, not sorted.
+    """
+    if bound is not None and bound <= _CLOSE * keys.size:
+        there = np.zeros(bound, dtype=bool)
+        there[keys] = True
+        return there.nonzero()[0]
     ordered = np.sort(keys)
     new = np.empty(keys.size, dtype=bool)
     new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return ordered[new]
+
+
+def order_of_different(keys: Array, bound: int) -> Array:
+    """Returns the order ``[N]`` that sorts keys, all in ``[0, bound)``, of which no two are equal."""
+    if bound > _CLOSE * keys.size:
+        return keys.argsort()
+    place = np.full(bound, -1)
+    place[keys] = np.arange(keys.size)
+    return place[place >= 0]
 
 
 @lru_cache(maxsize=64)
@@ -88,6 +108,8 @@ def sum_exp(values: Array, ptr: Array, owner: Array) -> Array:
 
 def numbered(keys: Array, bound: int) -> Array:
     """Numbers equal keys of ``[N]``, all in ``[0, bound)``, from 0 on, in the order in which they stand."""
+    if bound == 1:
+        return np.arange(keys.size)
     order = keys.argsort(kind="stable")
     counts = np.bincount(keys, minlength=bound)
     number = np.empty(keys.size, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +20,13 @@ def segment_ids(counts: Tensor, total: int | None = None) -> Tensor:
     """Names the segment of every element: lengths ``[2, 0, 3]`` give ``[0, 0, 2, 2, 2]``."""
     ids = torch.arange(counts.numel(), device=counts.device)
     return torch.repeat_interleave(ids, counts, output_size=total)
+
+
+def repeated(count: int, times: int, device: torch.device) -> Tensor:
+    """Names each of ``count`` segments so many ``times``: 2 of 3 give ``[0, 0, 0, 1, 1, 1]``."""
+    if device.type == "cpu":
+        return torch.from_numpy(np.arange(count).repeat(times))
+    return torch.arange(count, device=device).repeat_interleave(times)
 
 
 def ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:

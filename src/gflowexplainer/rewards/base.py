@@ -121,7 +121,7 @@ class Reward(ABC):
 
     def temper(self, log_score: Tensor, instance: Tensor) -> Tensor:
         """Applies the exponent of each row's instance to log-scores ``[B]`` or ``[B, V]``."""
-        exponent = self.beta / self.spread[instance]
+        exponent = self.beta / self.spread.index_select(0, instance)
         return log_score * (exponent if log_score.dim() == 1 else exponent[:, None])
 
     def calibrate(self, subgraphs: Subgraphs) -> None:

@@ -6,6 +6,7 @@ They are small, whatever the bound on explanations: nothing that is learned or c
 from __future__ import annotations
 
 import torch
+from torch.nn import functional
 
 from gflowexplainer.choices import Removal
 from gflowexplainer.flow.growth import grow_at_random
@@ -14,6 +15,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.ops.segments import repeated
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.belief import says_little
@@ -40,18 +42,23 @@ def random_subgraphs(
     They grow from the explained node, or from anywhere in a graph. With ``ends``, only what they grew to is given, and
     of a small instance no more than half of it: whole instances do not differ.
     """
-    every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
+    every = repeated(len(instances), rollouts, instances.device)
     keys = rollout_keys(instances, every, settings.seed, stream)
-    start = None if instances.level == "graph" else instances.center[every]
+    start = None if instances.level == "graph" else instances.center.index_select(0, every)
     bound = MEASURED_NODES
     if instances.within is not None:
         # Both ends of a link have to be reached.
         bound = max(bound, int(instances.within.max()))
     elif ends:
-        grown_to = grow_at_random(instances, every, start, bound, keys)
+        most = min(bound, max(2, instances.largest // 2))
+        members = grow_at_random(instances, every, start, most, keys).members
+        # As wide as if they had grown on: sums over the members of an instance round alike beside any others.
+        members = functional.pad(members, (0, min(bound, instances.largest) - members.size(1)), value=-1)
+        if len(instances) == 1:
+            return Subgraphs(every, members)
         half = (instances.node_counts // 2).clamp(min=2)[every, None]
-        place = torch.arange(grown_to.members.size(1), device=half.device)
-        return Subgraphs(every, torch.where(place < half, grown_to.members, -1))
+        place = torch.arange(members.size(1), device=half.device)
+        return Subgraphs(every, torch.where(place < half, members, -1))
     grown = roll_out(instances, every, start, bound, grow_uniformly, keys, cuts=False)
     if ends:
         return grown.subgraphs

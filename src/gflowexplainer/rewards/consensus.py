@@ -91,6 +91,8 @@ class Consensus:
 
     def to(self, device: torch.device | str) -> Consensus:
         """Moves the weights to ``device``."""
+        if self.basis.device == self.weight.device == torch.device(device):
+            return self
         return replace(self, basis=self.basis.to(device), weight=self.weight.to(device))
 
 

@@ -144,7 +144,7 @@ class ConsensusReward(Reward):
         """
         if self.own is None:
             return None
-        instances, added = self.instances, self._directed(self.own)
+        instances, added = self.instances, self._directed(self.own).clone()
         added[instances.roots] = 0
         said = self._strongest(added)
         said = said / said.clamp(min=max(self.consensus.strongest_loss, 1e-300))
@@ -220,7 +220,8 @@ class ConsensusReward(Reward):
     def _per_node(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
         """Returns the log-score of subgraphs of some evidence and size."""
         size = size.clamp(min=1)
-        return self._directed(evidence) / size ** (1 - self._growth) - self._tie[instance] * size.log()
+        scale = size ** (1 - self._growth) if self._growth else size
+        return self._directed(evidence) / scale - self._tie.index_select(0, instance) * size.log()
 
     def _summed(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
         """Sums up the evidence of subgraphs, and counts their nodes, as real numbers, both ``[B]``."""
@@ -257,5 +258,5 @@ class ConsensusReward(Reward):
     def _directed(self, value: Tensor) -> Tensor:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
         if self.target.label is not None or self.direction == Direction.up:
-            return value.clone()
+            return value
         return value.abs() if self.direction == Direction.any else -value

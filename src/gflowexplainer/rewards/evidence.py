@@ -98,13 +98,15 @@ class Evidence:
 
     def node_values(self, weight: Tensor) -> Tensor:
         """Values every node by the weights ``[I, P]`` of its instance, shape ``[n]``."""
-        own = weight[self.instances.owner, : self.kind.size(1)]
+        own = weight[:, : self.kind.size(1)].index_select(0, self.instances.owner)
         return (self.kind * own).sum(dim=1)
 
     def entry_values(self, weight: Tensor) -> Tensor:
         """Values every neighbour entry by the weights ``[I, P]`` of its instance, shape ``[m]``."""
         kinds, instances = self.kind.size(1), self.instances
         row = instances.neighbor_row
+        if not self._by_pair and not num_relations(instances):
+            return weight[:, kinds + 1].index_select(0, instances.owner.index_select(0, row))
         values = []
         for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
             one, other = row[part], instances.neighbor[part]
