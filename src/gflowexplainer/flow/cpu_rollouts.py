@@ -84,7 +84,7 @@ class CpuRollouts:
             key: A random key of each, shape ``[R]``.
         """
         refuse_too_many(instance.numel(), self.max_nodes, False, instance.device)
-        numbers = 2 if self.epsilon > 0 or self.evenly else 1
+        numbers = 2 if self.epsilon > 0 else 1
         chances = [uniform_numbers(key.numpy(), np.arange(self.max_nodes + 1)[:, None], n) for n in range(numbers)]
         which, begins = instance.numpy(), None if start is None else start.numpy()
         first, at = self._first_states(which if begins is None else begins)
@@ -98,7 +98,7 @@ class CpuRollouts:
             stop = self._bounded(stop, states.size, ways)
             chance = [chances[n][len(steps)][rollout] for n in range(numbers)]
             if self.evenly:
-                chance[0] = even_numbers(at, chance[0], chance[1], ways.size)
+                chance[0] = even_numbers(at, chance[0], ways.size)
             chosen = self._draw(frontier, ways, at, chance, action, stop, states.size)
             steps.append(_Step(states.instance, states.members, ways, node, links, at, rollout, chosen, action, stop))
             goes_on = (chosen >= _NONE).nonzero()[0]

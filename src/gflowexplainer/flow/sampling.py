@@ -193,7 +193,7 @@ def follow_policy(
     @torch.no_grad()
     def choose(states: States, at: Tensor, draw: Tensor) -> Action:
         flows = policy.log_flows(encoding, states)
-        number = even_draws(at, draw, len(states)) if evenly else draw[:, 0]
+        number = even_draws(at, draw[:, 0], len(states)) if evenly else draw[:, 0]
         entry = _draw(states, at, number, flows[0].double() / temperature, flows[1].double() / temperature)
         if epsilon > 0:
             # A number below epsilon is, divided by it, again one in (0, 1).
