@@ -97,6 +97,14 @@ def test_what_a_model_says_of_a_single_node_does_not_replace_what_is_probable() 
     assert chosen(graph_reward(weights, 9.0, alone=5.0), {3, 4}, {3: 0.9, 4: 0.9, 9: 0.3}) == {3, 4, 9}
 
 
+def test_a_first_subgraph_that_is_less_probable_than_what_holds_is_not_part_of_it() -> None:
+    """The class rests on nodes 3, 4 and 9; the first subgraph names another, of which the masks think little."""
+    reward = graph_reward({3: 4.0, 4: 4.0, 9: 4.0}, 9.0)
+    sure = {3: 0.9, 4: 0.9, 9: 0.8}
+    assert chosen(reward, {6}, sure | {6: 0.2}) == {3, 4, 9}
+    assert chosen(reward, {6}, sure | {6: 0.95}) >= {3, 4, 6, 9}
+
+
 def test_the_first_subgraph_of_a_node_is_extended_until_it_holds() -> None:
     """Nodes 5 and 6 are not enough. The one that the model misses most is node 8, with node 7 on the way to it."""
     reward = node_reward({5: 2.0, 6: 2.0, 8: 6.0, 4: 0.1}, 6.0)

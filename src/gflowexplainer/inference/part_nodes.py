@@ -229,9 +229,16 @@ def _around(
     completed: Sequence[StrongSet],
     value: Sequence[float],
 ) -> list[NodeSet]:
-    """Returns the sets that contain most of the first subgraph, and what it was completed to if none is smaller."""
-    most = _MOST * sum(value[node] for node in first)
-    near = [nodes for nodes in allowed if sum(value[node] for node in nodes & first) >= most]
+    """Returns the sets that contain most of the first subgraph, and what it was completed to if none is smaller.
+
+    Sets of nodes that are all more probable than those of the first subgraph need not contain it.
+    """
+    most, top = _MOST * sum(value[node] for node in first), max(value[node] for node in first)
+    near = [
+        nodes
+        for nodes in allowed
+        if sum(value[node] for node in nodes & first) >= most or min(value[node] for node in nodes) > top
+    ]
     if completed and completed[-1].held and not any(len(nodes) <= len(completed[-1].nodes) for nodes in near):
         strong[len(completed[-1].nodes)] = completed[-1]
         near = [completed[-1].nodes, *near]
