@@ -32,7 +32,7 @@ def planted(label, shape, tail, found, *, colours=None, model="m", parts=None):
         None,
         "policy",
         64,
-        60.0,
+        lambda: 60.0,
         PendingCertificate.computed(Certificate(reason="no")),
         find_parts=None if parts is None else lambda: Parts(known, (), (), 1.0, 0.0),
     )

@@ -26,7 +26,9 @@ def by_hand():
         RankedSubgraph.of((4, 0), 0.25, 0.5, (0.7, 0.3), (0.1, 0.9)),
     )
     certificate = Certificate(0.1, 0.2, 0.05, 12)
-    answer = SubgraphDistribution(lambda: subgraphs, 4, "policy", 16, 12.5, PendingCertificate(lambda: certificate))
+    answer = SubgraphDistribution(
+        lambda: subgraphs, 4, "policy", 16, lambda: 12.5, PendingCertificate(lambda: certificate)
+    )
     node = torch.tensor([1.0, 0.75, 0, 0, 1.0])
     source, target = graph.edge_index
     inside = (node[source] > 0) & (node[target] > 0)

@@ -17,7 +17,7 @@ SUBGRAPH = RankedSubgraph.of((4, 0, 1), 0.75, 0.9, (0.2, 0.8), (0.6, 0.4))
 
 def distribution(**more):
     pending = PendingCertificate.computed(Certificate(0.1, 0.2, 0.05, 12))
-    return SubgraphDistribution(lambda: [SUBGRAPH], 4, "policy", 16, 12.5, pending, **more)
+    return SubgraphDistribution(lambda: [SUBGRAPH], 4, "policy", 16, lambda: 12.5, pending, **more)
 
 
 def test_there_and_back_through_json():

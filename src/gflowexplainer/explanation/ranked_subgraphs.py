@@ -150,7 +150,7 @@ class SubgraphDistribution:
         node: The explained node; ``None`` at graph level.
         weighting: ``"policy"`` or ``"reward"``.
         num_samples: Subgraphs that were sampled.
-        effective_sample_size: What they are worth as samples of the target.
+        find_effective_size: Says what they are worth as samples of the target; called once, when it is wanted.
         certificate: The certificate, perhaps still to be computed.
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
@@ -166,7 +166,7 @@ class SubgraphDistribution:
     node: int | None
     weighting: str
     num_samples: int
-    effective_sample_size: float
+    find_effective_size: Callable[[], float] = field(repr=False)
     certificate: PendingCertificate
     left_out: int = 0
     prediction_kept: Prediction | None = None
@@ -176,6 +176,11 @@ class SubgraphDistribution:
     find_paths: Callable[[int], Sequence[RankedPath]] = field(default=lambda _: (), repr=False)
     find_parts: Callable[[], Parts] | None = field(default=None, repr=False)
     doubt: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
+
+    @cached_property
+    def effective_sample_size(self) -> float:
+        """What the samples are worth as samples of the target."""
+        return self.find_effective_size()
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -215,7 +220,7 @@ class SubgraphDistribution:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
-        lazy = ("subgraphs", "paths", "parts", "doubts")
+        lazy = ("subgraphs", "paths", "parts", "doubts", "effective_sample_size")
         rest: dict[str, Any] = {name: frozen(v) for name, v in values.items() if name not in lazy}
         entries, parts = values["subgraphs"], values.get("parts")
         paths = [RankedPath.from_dict(entry) for entry in values.get("paths", ())]
@@ -231,8 +236,10 @@ class SubgraphDistribution:
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
         doubts = tuple(values.get("doubts", ()))
         find = None if found is None else lambda: found
+        size = values["effective_sample_size"]
         return cls(
             lambda: subgraphs,
+            find_effective_size=lambda: size,
             certificate=certificate,
             find_paths=lambda _: paths,
             find_parts=find,
@@ -243,9 +250,10 @@ class SubgraphDistribution:
     def __reduce__(self) -> tuple[Any, ...]:
         doubts = tuple(said for said in self.warnings if said != self.bound_note())
         paths = tuple(self.find_paths(STORED_PATHS)) if self.link is not None else ()
-        lazy = ("rank", "subgraphs", "find_paths", "find_parts", "parts", "doubt", "warnings")
-        plain = {name: value for name, value in vars(self).items() if name not in lazy}
-        return _arrived, (self.subgraphs, paths, vars(self).get("parts"), doubts, plain)
+        lazy = ("rank", "subgraphs", "find_paths", "find_parts", "parts", "doubt", "warnings", "find_effective_size")
+        size = self.effective_sample_size
+        plain = {name: value for name, value in vars(self).items() if name not in (*lazy, "effective_sample_size")}
+        return _arrived, (self.subgraphs, paths, vars(self).get("parts"), doubts, size, plain)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -280,9 +288,15 @@ def _arrived(
     paths: tuple[RankedPath, ...],
     parts: Parts | None,
     doubts: tuple[str, ...],
+    size: float,
     rest: dict[str, Any],
 ) -> SubgraphDistribution:
     find = None if parts is None else lambda: parts
     return SubgraphDistribution(
-        lambda: subgraphs, find_paths=lambda _: paths, find_parts=find, doubt=lambda: doubts, **rest
+        lambda: subgraphs,
+        find_effective_size=lambda: size,
+        find_paths=lambda _: paths,
+        find_parts=find,
+        doubt=lambda: doubts,
+        **rest,
     )

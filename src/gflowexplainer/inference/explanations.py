@@ -183,14 +183,14 @@ class SampledExplanations:
             node=name if kind is None else kind[1],
             weighting=self.weighting,
             num_samples=self.num_samples,
-            effective_sample_size=float(self.effective_size[i]),
+            find_effective_size=lambda: float(self.effective_size[i]),
             certificate=PendingCertificate(compute),
             left_out=0 if instances.left_out is None else int(instances.left_out[i]),
             prediction_kept=self._kept.get(i),
             node_type=None if kind is None else kind[0],
             **self._link(i),
             find_parts=partial(self._find_parts, i),
-            doubt=partial(self._doubts.of, i),
+            doubt=lambda: self._doubts.of(i),
         )
         nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
