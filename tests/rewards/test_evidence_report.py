@@ -20,6 +20,8 @@ def test_a_fitted_explainer_says_which_evidence_it_took(tmp_path):
     assert report.explained <= 1
     assert 0 <= report.reproducible <= 1
     assert str(report).count("<- taken") == 1
+    head, *rows = str(report).splitlines()[3 : 4 + len(report.trials)]
+    assert {len(row.removesuffix("  <- taken")) for row in rows} == {len(head)}
     assert len(json.loads(json.dumps(report.to_dict()))["trials"]) == len(report.trials)
     explainer.save(tmp_path)
     again = GFlowExplainer.load(tmp_path).evidence_report()

@@ -14,6 +14,10 @@ _MEANING = {
     EvidenceType.own: "what the model loses without each node of the instance itself",
     EvidenceType.both: "what means the same in every instance, and what the model loses without each node",
 }
+_LEGEND = (
+    "effect of the best: probability of a class with only the best rated subgraph, and its fall without it, the mean",
+    "not enough: how far that subgraph is needed and still does not hold the class by itself",
+)
 
 
 @dataclass(frozen=True)
@@ -56,16 +60,16 @@ class EvidenceReport:
             f"It predicts {100 * max(0.0, chosen.explained):.0f} % of {said} random subgraphs; "
             f"{100 * chosen.reproducible:.0f} % can be reproduced.",
             "",
-            "evidence  kept  removal   by class  explained  reproducible  effect of the best",
+            "evidence  kept  removal   by class  explained  reproducible  effect of the best  not enough",
         ]
         for trial in self.trials:
             mark = "  <- taken" if trial == chosen else ""
-            effect = "-" if trial.effect is None else f"{trial.effect:.2f}"
+            effect, incomplete = ("-" if x is None else f"{x:.2f}" for x in (trial.effect, trial.incomplete))
             kept = "-" if trial.by_gradients else f"{trial.keep_probability:.2f}"
             removal = "gradient" if trial.by_gradients else trial.removal
             lines.append(
                 f"{trial.evidence.value:<8}  {kept:<4}  {removal:<8}  "
                 f"{'yes' if trial.by_class else 'no':<8}  {trial.explained:9.2f}  {trial.reproducible:12.2f}  "
-                f"{effect:>18}{mark}"
+                f"{effect:>18}  {incomplete:>10}{mark}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, "", *_LEGEND])
