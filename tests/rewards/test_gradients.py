@@ -57,7 +57,7 @@ def test_what_a_linear_model_adds_up_is_what_its_nodes_have(scale) -> None:
     assert model.training
 
 
-@pytest.mark.parametrize("budget", [1, 256 << 20])
+@pytest.mark.parametrize("budget", [1 << 18, 256 << 20])
 def test_contributions_add_up_to_what_the_features_change(budget) -> None:
     inputs = inputs_of(GraphModel(seed=3), memory_budget=budget)
     found, instances = integrated_gradients(inputs), inputs.instances
@@ -69,6 +69,33 @@ def test_contributions_add_up_to_what_the_features_change(budget) -> None:
         said = inputs.predictor.predict(Instances.of_graphs(_graphs_with(instances, x)), every, kept)
         odds.append(said.double().gather(1, inputs.target.label[:, None])[:, 0].logit())
     assert torch.allclose(found.view(3, 9).sum(dim=1), odds[0] - odds[1], atol=0.02)
+
+
+class Relayed(nn.Module):
+    """The value of a node is what those two steps away have, by the sum over all ways."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        for _ in range(2):
+            x = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+        return x @ torch.tensor([[1.0], [-2.0], [0.5]])
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_the_value_of_a_node_is_led_back_over_the_ways_to_it(one_by_one) -> None:
+    graph = random_graph(30, 0.05, seed=1)
+    predictor = Predictor(Relayed(), level="node", mode="regression", num_hops=2)
+    centers = torch.tensor([3, 17, 20])
+    instances = Instances.around_nodes(graph.x, graph.edge_index, centers.tolist(), 2)
+    if one_by_one:
+        predictor.memory_budget = 4 * int(predictor.cost(instances).max())
+    blank = torch.tensor([0.2, -0.1, 0.0])
+    found = integrated_gradients(TaskInputs.of(predictor, instances), blank)
+    assert found is not None
+    step = torch.zeros(30, 30, dtype=torch.double)
+    step[graph.edge_index[1], graph.edge_index[0]] = 1
+    value = (graph.x - blank).double() @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.double)
+    wanted = (step @ step)[centers[instances.owner], instances.node_id] * value[instances.node_id]
+    assert torch.allclose(found, wanted, atol=1e-5)
 
 
 def _graphs_with(instances: Instances, x: Tensor) -> list:
@@ -85,8 +112,12 @@ def test_where_there_is_no_gradient_nothing_is_said() -> None:
     assert integrated_gradients(inputs) is None
 
 
+def test_instances_that_are_too_large_for_the_memory_are_not_asked() -> None:
+    assert integrated_gradients(inputs_of(Linear(), memory_budget=1 << 10)) is None
+
+
 def test_gradients_of_some_graphs_are_measured_in_their_subgraphs_only(monkeypatch) -> None:
-    monkeypatch.setattr(measuring, "MOST_GRAPHS", 2)
+    monkeypatch.setattr(measuring, "MOST_ASKED", 2)
     inputs = inputs_of(Linear(), number=5)
     subgraphs = random_subgraphs(inputs.instances, Settings(), 4, Stream.measuring)
     found, whole = measure_gradients(inputs, subgraphs, seed=0), integrated_gradients(inputs)

@@ -118,11 +118,15 @@ class Predictor:
         return torch.cat(parts)
 
     def whole_with_gradient(self, instances: Instances) -> Tensor:
-        """Predicts on whole graphs as they are, ``[I, C]``, in one call that can be followed back to their features."""
+        """Predicts on whole instances as they are, of nodes or graphs, ``[I, C]``, in one call.
+
+        It can be followed back to their features.
+        """
         every, edges = (
             torch.arange(n, device=instances.device) for n in (instances.num_nodes, instances.edge_id.numel())
         )
         output = self._forward(instances, every, instances.edge_index, edges, instances.owner, len(instances))
+        output = output if self.level == "graph" else output[instances.center]
         # Certain classes would have no gradient in single precision.
         return self.read(output.double())
 

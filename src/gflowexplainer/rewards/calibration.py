@@ -75,7 +75,7 @@ def candidates_of(settings: Settings, inputs: TaskInputs) -> Candidates:
         keep_probabilities=(settings.keep_probability,) if settings.keep_probability else KEPT,
         removals=REMOVALS if either else (removal.value,),
         pooling=settings.pooling,
-        gradients=either and not settings.keep_probability and inputs.target.label is not None,
+        gradients=not settings.keep_probability and (either or inputs.target.label is None),
     )
 
 

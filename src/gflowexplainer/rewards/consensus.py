@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from gflowexplainer.model.target import Target
 from gflowexplainer.ops.segments import segment_sum
 from gflowexplainer.rewards.evidence import Evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
+from gflowexplainer.rewards.gradients import GradientShare
 
 RIDGE, PAIR_RIDGE = 1e-3, 1e-2
 """Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
@@ -37,6 +38,7 @@ class Consensus:
         spread: How much log-rewards differ in the instance in the middle of those that were fitted; 0 if not known.
         beside: What the model's loss without each node counts in masks, where the distribution counts 1.
         strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
+        gradients: What gradients count in an instance's own evidence.
     """
 
     basis: Tensor
@@ -46,6 +48,7 @@ class Consensus:
     spread: float = 0.0
     beside: float = 0.0
     strongest_loss: float = 0.0
+    gradients: GradientShare = field(default_factory=GradientShare)
 
     @property
     def uses_own(self) -> bool:
@@ -71,8 +74,14 @@ class Consensus:
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
-        scalars = torch.tensor([self.spread, self.beside, self.strongest_loss], dtype=torch.double)
-        return {"basis": self.basis, "weight": self.weight, "trials": rows, "scalars": scalars}
+        scalars = [self.spread, self.beside, self.strongest_loss, self.gradients.share]
+        return {
+            "basis": self.basis,
+            "weight": self.weight,
+            "trials": rows,
+            "scalars": torch.tensor(scalars, dtype=torch.double),
+            "blank": self.gradients.blank,
+        }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Consensus:
@@ -82,8 +91,9 @@ class Consensus:
             basis, weight = tensors["basis"], tensors["weight"]
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
-            spread, beside, strongest_loss = tensors["scalars"].tolist()
-            return cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss)
+            spread, beside, strongest_loss, share = tensors["scalars"].tolist()
+            gradients = GradientShare(share, tensors["blank"])
+            return cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients)
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
@@ -93,7 +103,8 @@ class Consensus:
         """Moves the weights to ``device``."""
         if self.basis.device == self.weight.device == torch.device(device):
             return self
-        return replace(self, basis=self.basis.to(device), weight=self.weight.to(device))
+        gradients = replace(self.gradients, blank=self.gradients.blank.to(device))
+        return replace(self, basis=self.basis.to(device), weight=self.weight.to(device), gradients=gradients)
 
 
 def ridge_of(evidence: Evidence) -> Tensor:

@@ -27,15 +27,18 @@ class EvidenceReport:
     Attributes:
         chosen: What was taken.
         trials: Everything that was tried.
+        gradient_share: How far what a single node adds to a value is told by gradients, in [0, 1]; the rest by what is
+            lost without it.
     """
 
     chosen: EvidenceTrial
     trials: tuple[EvidenceTrial, ...]
+    gradient_share: float = 0.0
 
     @classmethod
     def of(cls, consensus: Consensus) -> EvidenceReport:
         """Reads the report off what was learned."""
-        return cls(consensus.chosen, consensus.trials)
+        return cls(consensus.chosen, consensus.trials, consensus.gradients.share)
 
     @property
     def explained(self) -> float:
@@ -50,7 +53,7 @@ class EvidenceReport:
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
         rows = [asdict(trial) | {"evidence": trial.evidence.value} for trial in (self.chosen, *self.trials)]
-        return {"chosen": rows[0], "trials": rows[1:]}
+        return {"chosen": rows[0], "trials": rows[1:], "gradient_share": self.gradient_share}
 
     def __str__(self) -> str:
         chosen = self.chosen
@@ -59,6 +62,10 @@ class EvidenceReport:
             f"Evidence: {_MEANING[chosen.evidence]}.",
             f"It predicts {100 * max(0.0, chosen.explained):.0f} % of {said} random subgraphs; "
             f"{100 * chosen.reproducible:.0f} % can be reproduced.",
+        ]
+        if self.gradient_share:
+            lines.append(f"What a node adds by itself is told to {100 * self.gradient_share:.0f} % by gradients.")
+        lines += [
             "",
             "evidence  kept  removal   by class  explained  reproducible  effect of the best  not enough",
         ]

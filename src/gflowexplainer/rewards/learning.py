@@ -28,6 +28,8 @@ from gflowexplainer.rewards.best_rated import Effect, effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, fit_weights, ridge_of, shares_of, within
 from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
+from gflowexplainer.rewards.gradient_share import find_gradient_share
+from gflowexplainer.rewards.gradients import GradientShare
 from gflowexplainer.rewards.measuring import Measurements, Measuring, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
 
@@ -54,7 +56,7 @@ class Candidates:
         removals: Meanings of "without the rest".
         pooling: A class of so many instances is described half by its own weights and half by those of all classes;
             less is tried too.
-        gradients: Whether what gradients say of the features of graphs is tried too.
+        gradients: Whether what gradients say of features is tried too.
     """
 
     evidence: EvidenceType = EvidenceType.auto
@@ -204,7 +206,12 @@ def learn_consensus(
     kinds = candidates.kinds(inputs)
     lost = NodeLosses(inputs) if lost is None else lost
     members = _members(inputs, subgraphs)
+    gradients = GradientShare()
     own = None if set(kinds) == {EvidenceType.shared} else lost.at(members)
+    if own is not None and candidates.gradients and inputs.target.label is None:
+        found = measuring.measure(subgraphs, min(candidates.keep_probabilities), candidates.removals[0])
+        gradients = find_gradient_share(inputs, subgraphs, found, own, seed)
+        own = lost.evidence(members, followed=True, gradients=gradients)
     described = {}
     for kind in kinds:
         raw = raw_evidence(inputs, kind, own)
@@ -216,18 +223,20 @@ def learn_consensus(
         found = measuring.measure(subgraphs, keep, removal)
         for kind, description in described.items():
             tried += fitting.attempts(candidates, kind, description, found, keep_probability=keep, removal=removal)
-    by_gradients = measure_gradients(inputs, subgraphs, seed) if candidates.gradients else None
+    classes = inputs.target.label is not None
+    by_gradients = measure_gradients(inputs, subgraphs, seed) if candidates.gradients and classes else None
     if by_gradients is not None and EvidenceType.shared in described:
         kind, whole = EvidenceType.shared, {"keep_probability": 1.0, "removal": Removal.induced.value}
         tried += fitting.attempts(candidates, kind, described[kind], by_gradients, **whole, by_gradients=True)
     trials = [one.trial for one in tried]
-    best = choose(trials, values=inputs.target.label is None)
+    best = choose(trials, values=not classes)
     _, basis, weight = tried[trials.index(best)]
     beside = weight_beside(trials, best, inputs.instances.level)
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
     if not consensus.needs_own:
         return consensus
-    own = lost.evidence(members, followed=consensus.uses_own)
+    consensus = replace(consensus, gradients=gradients)
+    own = lost.evidence(members, followed=consensus.uses_own, gradients=gradients)
     return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
 
 

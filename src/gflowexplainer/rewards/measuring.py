@@ -14,8 +14,8 @@ from gflowexplainer.rewards.consensus import shares_of, within
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.gradients import integrated_gradients
 
-MOST_GRAPHS = 128
-"""Graphs whose gradients are asked for."""
+MOST_ASKED = 128
+"""Instances whose gradients are asked for."""
 _PICKED = 3
 
 
@@ -77,15 +77,28 @@ class Measuring:
 
 def measure_gradients(inputs: TaskInputs, subgraphs: Subgraphs, seed: int) -> Measurements | None:
     """Adds up the integrated gradients of the nodes of subgraphs, of some graphs; ``None`` where there are none."""
+    found = gradients_of_some(inputs, seed)
+    if found is None:
+        return None
+    value, asked = found
+    rows = torch.nonzero(asked[subgraphs.instance]).flatten()
+    return Measurements(sums_over(subgraphs[rows], value), 1.0, rows)
+
+
+def gradients_of_some(inputs: TaskInputs, seed: int, blank: Tensor | None = None) -> tuple[Tensor, Tensor] | None:
+    """Returns the :func:`integrated_gradients` of some instances, ``[n]``, and which these are, ``[I]``."""
     instances = inputs.instances
-    some = torch.argsort(uniform(seed, instances.own_key, _PICKED))[:MOST_GRAPHS].sort().values
-    added = integrated_gradients(inputs.select(some))
+    some = torch.argsort(uniform(seed, instances.own_key, _PICKED))[:MOST_ASKED].sort().values
+    added = integrated_gradients(inputs.select(some), blank)
     if added is None:
         return None
     asked = torch.zeros(len(instances), dtype=torch.bool, device=some.device)
     asked[some] = True
     value = added.new_zeros(instances.num_nodes)
     value[asked[instances.owner]] = added
-    rows = torch.nonzero(asked[subgraphs.instance]).flatten()
-    members, filled = subgraphs.members[rows], subgraphs.filled[rows]
-    return Measurements(torch.where(filled, value[members.clamp(min=0)], 0).sum(dim=1), 1.0, rows)
+    return value, asked
+
+
+def sums_over(subgraphs: Subgraphs, value: Tensor) -> Tensor:
+    """Adds up a value of nodes ``[n]`` over the members of each subgraph, shape ``[B]``."""
+    return torch.where(subgraphs.filled, value[subgraphs.members.clamp(min=0)], 0).sum(dim=1)

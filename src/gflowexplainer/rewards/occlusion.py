@@ -1,4 +1,4 @@
-"""What a model loses without a node, and gains by it alone: an instance's own evidence."""
+"""What a model loses without a node, and gains by it alone or by its features: an instance's own evidence."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
+from gflowexplainer.rewards.gradients import GradientShare, integrated_gradients
 
 MOST = 1000
 """Times that the model is asked about one instance, at most."""
@@ -28,6 +29,7 @@ class NodeLosses:
         self._asked = torch.zeros(inputs.instances.num_nodes, dtype=torch.bool, device=inputs.instances.device)
         self._lost: Tensor | None = None
         self._gained: Tensor | None = None
+        self._added: Tensor | None = None
         self._whole: Tensor | None = None
 
     def at(self, which: Tensor | None = None) -> Tensor:
@@ -42,21 +44,34 @@ class NodeLosses:
             self._asked |= new
         return self._lost
 
-    def evidence(self, which: Tensor | None = None, *, followed: bool) -> Tensor:
+    def evidence(
+        self, which: Tensor | None = None, *, followed: bool, gradients: GradientShare | None = None
+    ) -> Tensor:
         """Returns the own evidence of nodes, shape ``[n, 1]``: what is lost without them.
 
         Where it is followed and the class of a node is explained, it is the mean of that and of the :func:`gains`: what
-        is needed among all nodes is one thing, what suffices with few of them another, and both are to be shown.
+        is needed among all nodes is one thing, what suffices with few of them another, and both are to be shown. Of
+        values, a share of it is what their features add.
 
         Args:
             which: The nodes that are wanted at least, shape ``[n]``; all if not given.
             followed: Whether the distribution follows it, and not only masks count it.
+            gradients: What gradients count; nothing if not given.
         """
+        if gradients is not None and gradients.share:
+            return gradients.mix(self.at(which), self._by_features(gradients.blank))
         instances = self._inputs.instances
         of_node = instances.level != "graph" and instances.other_end is None
         if not (followed and of_node and self._inputs.target.label is not None):
             return self.at(which)
         return (self.at(which) + self._gains()) / 2
+
+    def _by_features(self, blank: Tensor) -> Tensor | None:
+        """Returns the :func:`integrated_gradients` from features that tell nothing, ``[n, 1]``, asked once."""
+        if self._added is None:
+            found = integrated_gradients(self._inputs, blank)
+            self._added = None if found is None else found[:, None]
+        return self._added
 
     def _gains(self) -> Tensor:
         """Returns the :func:`gains`, asked once; the losses where the model cannot be asked about so little."""

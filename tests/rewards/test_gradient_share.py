@@ -1,0 +1,67 @@
+"""What gradients count beside losses: by what was measured, and where a node is only on the way to others."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.ops.streams import Stream
+from gflowexplainer.rewards.calibration import random_subgraphs
+from gflowexplainer.rewards.gradient_share import fit_share
+from gflowexplainer.rewards.measuring import sums_over
+from gflowexplainer.settings import Settings
+from gflowexplainer.testing import random_graph
+
+CONFIG = {"mode": "regression", "task_level": "node", "return_type": "raw"}
+
+
+@pytest.mark.parametrize(("by_loss", "by_gradient", "wanted"), [(3, 1, 0.25), (0, 2, 1), (2, 0, 0), (2, -1, 0)])
+def test_the_share_is_that_of_the_weights(by_loss, by_gradient, wanted) -> None:
+    instances = Instances.of_graphs([random_graph(14, 0.2, seed=seed) for seed in range(6)])
+    subgraphs = random_subgraphs(instances, Settings(max_nodes=6), 16, Stream.measuring)
+    generator = torch.Generator().manual_seed(0)
+    lost, added = torch.randn(2, instances.num_nodes, generator=generator, dtype=torch.double)
+    measured = by_loss * sums_over(subgraphs, lost) + by_gradient * sums_over(subgraphs, added) + 5
+    assert fit_share(subgraphs, measured, lost, added) == pytest.approx(wanted, abs=0.01)
+
+
+class Reads(nn.Module):
+    """The value of a node is the sum of the first feature over all that reaches it in three steps."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        reached = torch.eye(x.size(0))
+        for _ in range(3):
+            reached = reached + torch.zeros_like(reached).index_add(0, edge_index[1], reached[edge_index[0]])
+        return reached.sign() @ x[:, :1]
+
+
+def tree() -> Data:
+    """Stars of paths: what counts lies at the ends, two steps behind nodes that are only on the way."""
+    hubs, arms = 12, 4
+    edges, x = [], []
+    for _ in range(hubs):
+        hub = len(x)
+        x.append([0.0, 1.0, 0.0])
+        for arm in range(arms):
+            first = len(x)
+            x += [[0.0, 0.0, 1.0], [0.0, 0.0, 0.5], [(1.0, -2.0, 0.0, 0.0)[arm], 0.3, 0.0]]
+            edges += [(hub, first), (first, first + 1), (first + 1, first + 2)]
+    one, other = torch.tensor(edges).t()
+    return Data(x=torch.tensor(x), edge_index=torch.stack([torch.cat([one, other]), torch.cat([other, one])]))
+
+
+def test_a_node_that_is_only_on_the_way_adds_less_than_what_it_leads_to() -> None:
+    data, hubs = tree(), list(range(0, 12 * 13, 13))
+    explainer = GFlowExplainer(inference="search", evidence="own", num_hops=3, seed=0)
+    explainer.fit(Reads(), data, index=hubs, model_config=CONFIG, progress=False)
+    report = explainer.evidence_report()
+    assert report.gradient_share > 0.3
+    assert "by gradients" in str(report)
+    alone, among = explainer.explain(Reads(), data, index=[13])[0], explainer.explain(Reads(), data, index=hubs)[1]
+    assert torch.equal(alone.node_mask, among.node_mask)
+    mask = alone.node_mask[:, 0]
+    # Ends that count before the nodes on the way to them, of which without gradients either is needed as much.
+    assert mask[13 + 3] > 1.2 * mask[13 + 2]
+    assert mask[13 + 6] > 1.2 * mask[13 + 5]
