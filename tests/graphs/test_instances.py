@@ -283,6 +283,7 @@ def test_moving_moves_every_tensor() -> None:
     assert moved.device.type == "meta"
     assert moved.shared_arguments["mode"] == "mean"
     assert_same(instances.to("cpu"), instances)
+    assert instances.degree.tolist() == instances.to("cpu").degree.tolist()  # what was counted before does not travel
 
 
 def nan_at(node: int, value: float) -> Tensor:

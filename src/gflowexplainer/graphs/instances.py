@@ -12,7 +12,7 @@ whatever sends an edge to them; with these the model answers exactly as on the w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -355,4 +355,4 @@ class Instances(FlatGraphs):
                 return value.to(device)
             return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
 
-        return replace(self, **{name: move(value) for name, value in vars(self).items()})
+        return replace(self, **{each.name: move(getattr(self, each.name)) for each in fields(self)})
