@@ -15,10 +15,8 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, GINEConv, SAGEConv, gl
 import gflowexplainer
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError, InstanceError, ModelError
-from gflowexplainer.explainer import FILE
 from gflowexplainer.inference import explaining
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, path, random_graph
-from gflowexplainer.training.checkpoint import CHECKPOINT
 
 QUICK = {
     "max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16,
@@ -699,22 +697,6 @@ def test_wrong_uses_get_a_clear_error(name):
     with pytest.raises(kind, match=says) as caught:
         use()
     assert isinstance(caught.value, GFlowExplainerError)
-
-
-def test_loading_something_else(tmp_path):
-    graph, model, algorithm = node_case()
-    algorithm.fit(model, graph, [0], folder=tmp_path, progress=False)
-    explanation = algorithm.explain(model, graph, 1)[0]
-    explanation.save(tmp_path / "other" / FILE)
-    with pytest.raises(CheckpointError, match="no explainer"):
-        GFlowExplainer.load(tmp_path / "other")
-    with pytest.raises(CheckpointError, match="no explanation"):
-        SubgraphExplanation.load(tmp_path / CHECKPOINT)
-    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-40])
-    with pytest.raises(CheckpointError, match="damaged"):
-        GFlowExplainer.load(tmp_path)
-    with pytest.raises(CheckpointError, match="'index' differs"):
-        algorithm.fit(model, graph, [0, 1], folder=tmp_path, progress=False)
 
 
 def test_config_of_pyg_is_taken_from_the_explainer():

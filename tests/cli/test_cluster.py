@@ -9,7 +9,7 @@ import sys
 import pytest
 from safetensors.torch import load_file
 
-from gflowexplainer.explainer import FILE
+from gflowexplainer.inference.explainer_file import FILE
 from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.curves import METRICS
 

@@ -59,16 +59,16 @@ from gflowexplainer.training.trainer import Trainer
 
 Trainer.run.__kwdefaults__["checkpoint_seconds"] = 0.5
 step = Trainer.step
-Trainer.step = lambda trainer: (time.sleep(0.05), step(trainer))[1]
+Trainer.step = lambda trainer: (time.sleep(0.1), step(trainer))[1]
 sys.argv[0] = "gflowexplainer"
 main()
 """
-"""The program with a training that lasts at least ten seconds and stores a checkpoint twice a second."""
+"""The program with a training that lasts at least eight seconds and stores a checkpoint twice a second."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_a_run_that_goes_on(workspace):
-    words = ("fit", *NODE, "--index", "0-3", "--out", "run", "--max-nodes", "3", "--set", "max_updates=200")
+    words = ("fit", *NODE, "--index", "0-3", "--out", "run", "--max-nodes", "3", "--set", "max_updates=80")
     settings = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, "-c", SLOWLY, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings
@@ -85,10 +85,10 @@ def test_ctrl_c_leaves_a_run_that_goes_on(workspace):
     command = err.strip().splitlines()[-1].strip()
     assert command == "gflowexplainer " + " ".join(words)
     lines = (workspace / "run" / METRICS).read_text().splitlines()
-    assert 0 < len(lines) < 200
+    assert 0 < len(lines) < 80
     done = run(*command.split()[1:])
     assert done.returncode == 0, done.stderr
-    first = int(re.search(r"update (\d+) of 200", done.stderr).group(1))
+    first = int(re.search(r"update (\d+) of 80", done.stderr).group(1))
     assert first > len(lines)  # what was done is not done again
     curves = [json.loads(line)["iteration"] for line in (workspace / "run" / METRICS).read_text().splitlines()]
-    assert curves == list(range(200))
+    assert curves == list(range(80))

@@ -130,19 +130,6 @@ def test_relabelling_changes_nothing_but_ids(graph: Data, random: Any) -> None:
 
 
 @settings(deadline=None, max_examples=40)
-@given(graphs())
-def test_neighbors_are_the_undirected_simple_graph(graph: Data) -> None:
-    instances = Instances.of_graphs([graph, graph])
-    simple = undirected(graph)
-    nodes = torch.arange(instances.num_nodes)
-    owner, neighbor = instances.neighbors_of(nodes)
-    for node in nodes.tolist():
-        start = graph.num_nodes * (node // graph.num_nodes)
-        assert neighbor[owner == node].tolist() == [start + v for v in sorted(simple[node - start])]
-    assert instances.degree.tolist() == [d for _, d in simple.degree()] * 2
-
-
-@settings(deadline=None, max_examples=40)
 @given(graphs(), st.sampled_from([0, 1, 2, 3, 4, 12]))
 def test_hops_to_center_are_networkx_distances(graph: Data, limit: int) -> None:
     instances = cut(graph, range(graph.num_nodes))
@@ -296,6 +283,7 @@ def test_moving_moves_every_tensor() -> None:
     assert moved.device.type == "meta"
     assert moved.shared_arguments["mode"] == "mean"
     assert_same(instances.to("cpu"), instances)
+    assert instances.degree.tolist() == instances.to("cpu").degree.tolist()  # what was counted before does not travel
 
 
 def nan_at(node: int, value: float) -> Tensor:

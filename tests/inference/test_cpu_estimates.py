@@ -22,7 +22,7 @@ def a_sampler(level, **settings):
         data, model, index = [random_graph(9, 0.3, seed) for seed in range(4)], GraphModel(), None
         config = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
     known = dict.fromkeys(("target", "node_type", "edge_label_index", "edge_type", "graph_index"))
-    _, task = explainer._task(model, data, config, index=index, arguments={}, **known)
+    _, task = explainer._tasks.of_data(model, data, config, index=index, arguments={}, **known)
     return FlowSampler(Settings(max_nodes=6, **settings), task.inputs())
 
 

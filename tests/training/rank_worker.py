@@ -22,17 +22,21 @@ from gflowexplainer.training.distributed import launch
 sys.path.insert(0, str(Path(__file__).parent))
 from test_trainer import CONTEXT, graph_trainer, node_trainer
 
-PAPER = Settings.preset("paper", epochs=3, max_nodes=5).to_dict()
+PAPER = Settings.preset("paper", epochs=2, max_nodes=5).to_dict()
+FEW = {"epochs": 2}
 SCENARIOS = {
     "default": (node_trainer, {}),
     "replays": (node_trainer, {"replays": 2}),
     "context": (node_trainer, {**CONTEXT, "relative_beta": True}),
     "paper": (node_trainer, PAPER),
     "paper on graphs": (graph_trainer, PAPER),
-    "graphs": (graph_trainer, {}),
-    "graphs with replays": (graph_trainer, {"replays": 2}),
-    "locator": (graph_trainer, {"start": "locator", "objective": "detailed_balance", "locator_share": 0.6}),
-    **{objective: (node_trainer, {"objective": objective, "measure": "uniform"}) for objective in Objective.names()},
+    "graphs": (graph_trainer, FEW),
+    "graphs with replays": (graph_trainer, {**FEW, "replays": 2}),
+    "locator": (graph_trainer, {**FEW, "start": "locator", "objective": "detailed_balance", "locator_share": 0.6}),
+    **{
+        objective: (node_trainer, {**FEW, "objective": objective, "measure": "uniform"})
+        for objective in Objective.names()
+    },
 }
 """What is trained, in batches that do not divide evenly: of 3 nodes, and of 2, 2 and 1 graphs."""
 INTERRUPTED = "replays"

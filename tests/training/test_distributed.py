@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def folder(tmp_path_factory):
     return folder
 
 
+@cache
+def alone(name):
+    """What one process comes to, and its records."""
+    return train(name)
+
+
 def end_of(folder, job):
     """How the two processes of a job ended, and what they said."""
     return json.loads((folder / "ends.json").read_text())[job]
@@ -45,21 +52,21 @@ def end_of(folder, job):
 def test_two_processes_come_to_what_one_comes_to(folder, name):
     codes, said = end_of(folder, "scenarios")
     assert codes == [0, 0], said
-    alone, records = train(name)
+    single, records = alone(name)
     make, settings = SCENARIOS[name]
     untrained = make(**settings).network.state_dict()
     first, second = (load_file(folder / "scenarios" / f"{name}-{rank}.safetensors") for rank in (0, 1))
     # The last bits differ where the model is evaluated for every state, in single precision and in other batches; Adam
     # makes much of them where a gradient is nearly zero.
     near = {"rtol": 1e-4, "atol": 1e-5}
-    for key, value in alone.network.state_dict().items():
+    for key, value in single.network.state_dict().items():
         assert torch.equal(first[key], second[key]), key
         assert torch.allclose(first[key], value, **near), key
     assert any(not torch.allclose(first[key], value.double(), rtol=1e-2) for key, value in untrained.items())
     stored = [json.loads((folder / "scenarios" / f"{name}-{rank}.json").read_text()) for rank in (0, 1)]
     for calls, curve in stored:
         # What one process has asked of the model, the other does not ask again.
-        assert calls <= alone.sampler.predictor.num_evaluations
+        assert calls <= single.sampler.predictor.num_evaluations
         assert len(curve) == len(records)
         for mine, other in zip(records, curve, strict=True):
             assert without_time(other) == pytest.approx(without_time(mine), rel=1e-4)
@@ -72,7 +79,7 @@ def without_time(record):
 def test_a_process_alone_asks_the_model_for_its_share_only(folder):
     """With the context reward, which asks the model about every subgraph."""
     calls = [json.loads((folder / "scenarios" / f"context-{rank}.json").read_text())[0] for rank in (0, 1)]
-    assert all(0 < each < train("context")[0].sampler.predictor.num_evaluations for each in calls)
+    assert all(0 < each < alone("context")[0].sampler.predictor.num_evaluations for each in calls)
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -82,7 +89,7 @@ def test_a_killed_process_leaves_what_the_others_go_on_from(folder, tmp_path, vi
     assert codes[1 - victim] == 1
     assert f"Process {1 - victim} of 2 waits in vain for the others" in said[1 - victim]
     assert "Traceback" not in said[1 - victim]
-    whole = train(INTERRUPTED)[0]
+    whole = alone(INTERRUPTED)[0]
     assert whole.iteration > KILLED_AT
     place = folder / f"killed {victim}"
     if victim == 1:

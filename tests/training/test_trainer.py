@@ -496,8 +496,8 @@ def test_the_same_seed_gives_the_same_weights_on_several_threads():
     torch.set_num_threads(4)
     try:
         told = {"evidence": "shared", "keep_probability": 0.8, "num_contexts": 1}
-        settings = {"max_updates": 1, "rollouts": 32, "max_nodes": 10, "seed": 0, **told}
-        fits = [GFlowExplainer(**settings).fit(model, data, range(64), progress=False) for _ in range(2)]
+        settings = {"max_updates": 1, "rollouts": 16, "max_nodes": 10, "seed": 0, **told}
+        fits = [GFlowExplainer(**settings).fit(model, data, range(32), progress=False) for _ in range(2)]
     finally:
         torch.set_num_threads(threads)
     first, *others = (fit._fitted.sampler.network for fit in fits)

@@ -9,7 +9,7 @@ from gflowbench.explainers import Subject, create
 from gflowbench.explainers.foreign import import_explainer
 from gflowbench.models.architecture import Architecture
 from gflowbench.models.networks import build
-from gflowexplainer.graphs.instances import WIDE
+from gflowexplainer.graphs.flat_graphs import WIDE
 from gflowexplainer.testing import NodeModel, random_graph
 
 FEW = {"gnnexplainer": {"epochs": 3}, "pgexplainer": {"epochs": 2}, "proxy-explainer": {"epochs": 2, "width": 8}}

@@ -21,7 +21,8 @@ from gflowexplainer.bulk.rows import FOLDER, import_ray, read_rows
 from gflowexplainer.bulk.worker import ATTEMPTS, Job, Source, Worker, part_of
 from gflowexplainer.choices import Weighting
 from gflowexplainer.errors import ClusterError, ConfigError
-from gflowexplainer.explainer import FILE, GFlowExplainer
+from gflowexplainer.explainer import GFlowExplainer
+from gflowexplainer.inference.explainer_file import FILE
 from gflowexplainer.report.run_folder import Run
 from gflowexplainer.storage.identity import content_digest, model_fingerprint, settings_fingerprint
 from gflowexplainer.storage.lock import folder_lock

@@ -92,7 +92,8 @@ def bulk(
     with one_line_errors(resumable=True):
         from gflowexplainer.bulk import explain_in_bulk
         from gflowexplainer.errors import CheckpointError
-        from gflowexplainer.explainer import FILE, GFlowExplainer
+        from gflowexplainer.explainer import GFlowExplainer
+        from gflowexplainer.inference.explainer_file import FILE
         from gflowexplainer.storage.files import dumps, write_json
 
         if not (explainer / FILE).is_file():

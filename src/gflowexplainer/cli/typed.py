@@ -128,7 +128,7 @@ def _begin(
 
     places = {"index": asked.get("index"), "edge_label_index": asked.get("edge_label_index")}
     nothing: dict[str, Any] = dict.fromkeys(("target", "node_type", "edge_type", "graph_index"))
-    _, task = algorithm._task(model, graph, asked["model_config"], **places, **nothing, arguments={})
+    _, task = algorithm._tasks.of_data(model, graph, asked["model_config"], **places, **nothing, arguments={})
     identity = task.identity(algorithm.settings.to_dict())
     context.with_resource(folder_lock(out))
     overwrite = bool(context.params["overwrite"])

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from gflowexplainer.graphs.instances import WIDE, Instances
+from gflowexplainer.graphs.flat_graphs import WIDE
+from gflowexplainer.graphs.instances import Instances
 
 
 def node_features(instances: Instances, embedding: Tensor | None, max_hops: int) -> Tensor:

@@ -11,7 +11,8 @@ from torch import Tensor
 from gflowexplainer.choices import ParentRule
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
-from gflowexplainer.graphs.instances import FAR, Instances
+from gflowexplainer.graphs.flat_graphs import FAR
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_neighbors
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids, segment_sum
 from gflowexplainer.ops.sorting import unique_groups

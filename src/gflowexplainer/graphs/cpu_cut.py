@@ -20,8 +20,9 @@ from torch import Tensor
 from gflowexplainer.graphs.arguments import slice_arguments
 from gflowexplainer.graphs.checks import check_finite
 from gflowexplainer.graphs.cpu_reach import Wider, find_edges
+from gflowexplainer.graphs.flat_graphs import WIDE
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.instances import WIDE, Instances
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.hashed_random import combine_numbers
 from gflowexplainer.ops.numpy_segments import boundaries, sorted_unique

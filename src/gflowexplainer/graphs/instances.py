@@ -2,13 +2,7 @@
 
 An instance is cut out of a graph in time of its own size, by following the incoming edges of a node through an index
 that is built once (:class:`~gflowexplainer.graphs.index.GraphIndex`); where it would become too large, the nodes most
-relevant to the explained one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`). Many instances lie behind each
-other in flat tensors, with ``ptr`` marking where each begins, as in PyG's batches.
-
-Two sets of edges are kept apart. ``edge_index`` holds every edge of the instance exactly as the model sees it:
-direction, self loops and duplicates included. ``neighbor`` holds the undirected simple graph underneath: two
-nodes are neighbours if any edge joins them, in whatever direction. Connectivity of an explanation always
-means connectivity in the latter.
+relevant to the explained one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`).
 
 A model that normalises by degree sees one step further than messages travel: it counts the edges of the outermost
 nodes. Cut off there, it may predict another class. So an instance remembers its ``surroundings``, the same nodes and
@@ -18,57 +12,36 @@ whatever sends an edge to them; with these the model answers exactly as on the w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index
+from gflowexplainer.graphs.flat_graphs import FAR, FlatGraphs
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
 from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.hashed_random import combine
-from gflowexplainer.ops.numpy_segments import flat_ranges
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import find_sorted, unique
 
-_FEW_STEPS = 8
-"""Steps up to which all neighbour entries are looked at in each."""
-FAR = 1 << 30
-"""More steps than any path has."""
-WIDE = 1024
-"""Columns beyond which features are wide: they are not copied, and a policy that sees embeddings does not see them."""
 
-
-@dataclass(frozen=True)
-class Instances:
-    """``I`` instances with ``n`` nodes, ``e`` edges and ``m`` neighbour entries in total.
+@dataclass(frozen=True, kw_only=True)
+class Instances(FlatGraphs):
+    """``I`` instances, which lie behind each other as :class:`~gflowexplainer.graphs.flat_graphs.FlatGraphs` do.
 
     Attributes:
         level: ``"node"``, ``"graph"`` or ``"edge"``: what the model predicts and what is explained.
-        ptr: First node of each instance, shape ``[I + 1]``.
-        node_id: The user's id of each node, shape ``[n]``; ascending within an instance.
         center: Flat position of the explained node, or of the first end of the explained link, shape ``[I]``; ``-1`` at
             graph level.
         graph: Which of the user's graphs an instance comes from, shape ``[I]``.
-        edge_ptr: First edge of each instance, shape ``[I + 1]``.
-        edge_index: Edges between flat node positions, shape ``[2, e]``, in the user's order.
-        edge_id: The user's id of each edge, shape ``[e]``.
-        neighbor_ptr: First neighbour entry of each node, shape ``[n + 1]``.
-        neighbor: Neighbours as flat positions, shape ``[m]``; no self loops, no repeats, both directions.
-        key: A random 64-bit number for each node, shape ``[n]``, which depends on its ids alone.
-        x: Node features, shape ``[n, F]``; of all nodes of the graph where ``x_row`` says which are theirs.
-        node_arguments: Further arguments of the model with one row a node.
-        edge_arguments: Further arguments of the model with one row an edge.
-        shared_arguments: Arguments that are handed to the model unchanged.
         around: The instances and, around each, the nodes that send an edge into it, for the model alone, so without
             ``neighbor``; ``None`` where there are none, and at graph level. Put together when a model is asked.
         place_outside: Position of each node in :attr:`surroundings`, shape ``[n]``.
@@ -78,36 +51,17 @@ class Instances:
         joined: Whether both ends of the link are connected in an instance, shape ``[I]``; where they are not, they
             count as neighbours of one another. ``None`` without links.
         within: Nodes within which a subgraph has to join both ends, shape ``[I]``; ``None`` without links.
-        num_types, num_relations: Number of node types, in ``node_arguments["node_type"]``, and of relations, in
-            ``edge_arguments["edge_type"]``, of the graphs that the instances are cut out of.
-        x_row: Row of ``x`` that belongs to each node, shape ``[n]``, where wide features are not copied; ``None`` where
-            each node has its own row.
     """
 
     level: str
-    ptr: Tensor
-    node_id: Tensor
     center: Tensor
     graph: Tensor
-    edge_ptr: Tensor
-    edge_index: Tensor
-    edge_id: Tensor
-    neighbor_ptr: Tensor
-    neighbor: Tensor
-    key: Tensor
-    x: Tensor
-    node_arguments: dict[str, Tensor] = field(default_factory=dict)
-    edge_arguments: dict[str, Tensor] = field(default_factory=dict)
-    shared_arguments: dict[str, Any] = field(default_factory=dict)
     around: Deferred[Instances] | None = None
     place_outside: Tensor | None = None
     left_out: Tensor | None = None
     other_end: Tensor | None = None
     joined: Tensor | None = None
     within: Tensor | None = None
-    num_types: int = 1
-    num_relations: int = 1
-    x_row: Tensor | None = None
 
     @classmethod
     def around_nodes(
@@ -298,62 +252,10 @@ class Instances:
             **fields,
         )
 
-    def __len__(self) -> int:
-        return self.ptr.numel() - 1
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors live."""
-        return self.x.device
-
-    @property
-    def num_nodes(self) -> int:
-        """Nodes of all instances together."""
-        return self.node_id.numel()
-
-    def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
-        """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
-        return self.x[node if self.x_row is None else self.x_row[node]]
-
     @property
     def surroundings(self) -> Instances | None:
         """What is :attr:`around` the instances, put together if it was not yet."""
         return None if self.around is None else self.around.value
-
-    @cached_property
-    def node_counts(self) -> Tensor:
-        """Nodes of each instance, shape ``[I]``."""
-        return self.ptr.diff()
-
-    @cached_property
-    def largest(self) -> int:
-        """Nodes of the largest instance; no subgraph has more, whatever the bound on its size."""
-        return int(self.node_counts.max()) if len(self) else 0
-
-    @cached_property
-    def edge_counts(self) -> Tensor:
-        """Edges of each instance, shape ``[I]``."""
-        return self.edge_ptr.diff()
-
-    @cached_property
-    def degree(self) -> Tensor:
-        """Number of neighbours of each node, shape ``[n]``."""
-        return self.neighbor_ptr.diff()
-
-    @cached_property
-    def owner(self) -> Tensor:
-        """Instance of each node, shape ``[n]``."""
-        return segment_ids(self.node_counts, self.num_nodes)
-
-    @cached_property
-    def neighbor_row(self) -> Tensor:
-        """Node that each neighbour entry belongs to, shape ``[m]``."""
-        return segment_ids(self.degree, self.neighbor.numel())
-
-    @cached_property
-    def neighbor_key(self) -> Tensor:
-        """Number of each neighbour entry by its two ends, ascending, shape ``[m]``, to look pairs of nodes up in."""
-        return self.neighbor_row * self.num_nodes + self.neighbor
 
     @cached_property
     def own_key(self) -> Tensor:
@@ -375,57 +277,6 @@ class Instances:
         assert self.other_end is not None
         hops = self.hops_from(self.other_end)
         return torch.where(hops < 0, FAR, hops)
-
-    def neighbors_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """Lists the neighbours of ``nodes``: position in ``nodes`` and the neighbour, per entry."""
-        owner, entry = self.neighbor_entries(nodes)
-        return owner, self.neighbor[entry]
-
-    def neighbor_entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """Lists the same as positions in ``nodes`` and in :attr:`neighbor`."""
-        return ranges(self.neighbor_ptr[nodes], self.degree[nodes])
-
-    def hops_from(self, start: Tensor, limit: int = FAR) -> Tensor:
-        """Counts the steps from one node of each instance to all others.
-
-        Args:
-            start: Flat position of that node, shape ``[I]``; ``-1`` for none.
-            limit: Steps from which on nobody counts.
-
-        Returns:
-            Steps, shape ``[n]``; ``-1`` where there is no path of fewer than ``limit``.
-        """
-        if self.device.type == "cpu":
-            return torch.from_numpy(self._hops_on_cpu(start.numpy(), limit))
-        hops = torch.full((self.num_nodes,), -1, device=self.device)
-        newest, steps = start[start >= 0], 0
-        while newest.numel() and steps < limit:
-            hops[newest] = steps
-            steps += 1
-            _, reached = self.neighbors_of(newest)
-            newest = unique(reached[hops[reached] < 0])
-        return hops
-
-    def _hops_on_cpu(self, start: NDArray[Any], limit: int) -> NDArray[Any]:
-        """Does the same by NumPy, which begins sooner."""
-        neighbor = self.neighbor.numpy()
-        hops, newest = np.full(self.num_nodes, -1), start[start >= 0]
-        hops[newest] = 0
-        if limit <= _FEW_STEPS:
-            row = self.neighbor_row.numpy()
-            for steps in range(1, limit):
-                # All entries are looked at again in each step, which for few steps is sooner done than choosing them.
-                reached = neighbor[(hops[row] == steps - 1).nonzero()[0]]
-                hops[reached[hops[reached] < 0]] = steps
-            return hops
-        ptr, degree = self.neighbor_ptr.numpy(), self.degree.numpy()
-        for steps in range(1, min(limit, self.num_nodes)):
-            reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
-            hops[reached[hops.take(reached) < 0]] = steps
-            newest = (hops == steps).nonzero()[0]
-            if not newest.size:
-                break
-        return hops
 
     def hops_to_center(self, limit: int) -> Tensor:
         """Counts the steps from each node to the explained one, shape ``[n]``; ``limit`` if it takes more.
@@ -504,4 +355,4 @@ class Instances:
                 return value.to(device)
             return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
 
-        return replace(self, **{name: move(value) for name, value in vars(self).items()})
+        return replace(self, **{each.name: move(getattr(self, each.name)) for each in fields(self)})

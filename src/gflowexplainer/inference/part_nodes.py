@@ -13,7 +13,6 @@ from gflowexplainer.inference.preservation import MARGIN, NEARLY, Preservation, 
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
 from gflowexplainer.inference.strongest_sets import (
     LITTLE_PROBABILITY,
-    Sizes,
     StrongSet,
     complete_sets,
     find_strongest_sets,
@@ -214,7 +213,10 @@ def _standing_out(
             allowed = [nodes for nodes in near if len(neighbors.components(i, nodes)) == 1]
             allowed += [firsts[i]] if size in strong else []
         elif allowed:
-            allowed = _around(strong, allowed, firsts[i], completed[i], value) or allowed
+            near, whole = _around(allowed, firsts[i], completed[i], value)
+            if whole is not None:
+                strong = strong | {len(whole.nodes): whole}
+            allowed = near or allowed
             allowed = [nodes for nodes in allowed if len(nodes) <= 2 * len(allowed[0])]
         nodes = widest_gap(strong, allowed, {node: value[node] for node in range(ptr[i], ptr[i + 1])})
         if nodes:
@@ -223,15 +225,14 @@ def _standing_out(
 
 
 def _around(
-    strong: Sizes,
-    allowed: Sequence[NodeSet],
-    first: NodeSet,
-    completed: Sequence[StrongSet],
-    value: Sequence[float],
-) -> list[NodeSet]:
+    allowed: Sequence[NodeSet], first: NodeSet, completed: Sequence[StrongSet], value: Sequence[float]
+) -> tuple[list[NodeSet], StrongSet | None]:
     """Returns the sets that contain most of the first subgraph, and what it was completed to if none is smaller.
 
     Sets of nodes that are all more probable than those of the first subgraph need not contain it.
+
+    Returns:
+        All of these sets, and the one among them that the first subgraph was completed to; ``None`` if it is not.
     """
     most, top = _MOST * sum(value[node] for node in first), max(value[node] for node in first)
     near = [
@@ -240,9 +241,8 @@ def _around(
         if sum(value[node] for node in nodes & first) >= most or min(value[node] for node in nodes) > top
     ]
     if completed and completed[-1].held and not any(len(nodes) <= len(completed[-1].nodes) for nodes in near):
-        strong[len(completed[-1].nodes)] = completed[-1]
-        near = [completed[-1].nodes, *near]
-    return near
+        return [completed[-1].nodes, *near], completed[-1]
+    return near, None
 
 
 def _extended(

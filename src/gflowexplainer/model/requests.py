@@ -12,7 +12,8 @@ from gflowexplainer.errors import ConfigError, InstanceError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph, input_graph, input_graphs, without_batch
 from gflowexplainer.graphs.links import DETOUR
-from gflowexplainer.graphs.typed import EdgeType, TypedGraph, checked_graph, flat_list, typed_graph
+from gflowexplainer.graphs.typed import EdgeType, TypedGraph, flat_list
+from gflowexplainer.graphs.typed_inputs import checked_graph, typed_graph
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.link_task import LinkTask
 from gflowexplainer.model.positions import check_one

@@ -40,3 +40,10 @@ def refuse_beyond_memory(needed: int, device: torch.device, what: str, remedy: s
     free = free_memory(device)
     if needed > free:
         raise ConfigError(f"{what} would need about {needed / 1e9:.3g} GB, but {free / 1e9:.3g} GB are free. {remedy}")
+
+
+def batch_budget(given: int | None, device: torch.device) -> int:
+    """Returns the bytes that one batch of work may take on a device: those given, else a part of what there is."""
+    if given is not None:
+        return given
+    return torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else 1 << 30
