@@ -120,7 +120,7 @@ class _Graph:
         if alone:
             known |= {"neighbor_row": row, "neighbor_key": pair, "own_key": combine_numbers(0, self.nodes, 1)}
         vars(instances).update({name: torch.from_numpy(array) for name, array in known.items()})
-        vars(instances)["largest"] = int(counts.max())
+        vars(instances).update(largest=int(counts.max()), _arrays=flat | known | {"node_id": node, "edge_id": edge_id})
         return instances
 
 

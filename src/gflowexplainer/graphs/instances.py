@@ -311,6 +311,16 @@ class Instances:
         """Nodes of all instances together."""
         return self.node_id.numel()
 
+    @cached_property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Returns an attribute, a tensor on the CPU, as an array; made once."""
+        if name not in self._arrays:
+            self._arrays[name] = getattr(self, name).numpy()
+        return self._arrays[name]
+
     def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
         """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
         return self.x[node if self.x_row is None else self.x_row[node]]
@@ -408,17 +418,17 @@ class Instances:
 
     def _hops_on_cpu(self, start: NDArray[Any], limit: int) -> NDArray[Any]:
         """Does the same by NumPy, which begins sooner."""
-        neighbor = self.neighbor.numpy()
+        neighbor = self.array("neighbor")
         hops, newest = np.full(self.num_nodes, -1), start[start >= 0]
         hops[newest] = 0
         if limit <= _FEW_STEPS:
-            row = self.neighbor_row.numpy()
+            row = self.array("neighbor_row")
             for steps in range(1, limit):
                 # All entries are looked at again in each step, which for few steps is sooner done than choosing them.
                 reached = neighbor[(hops[row] == steps - 1).nonzero()[0]]
                 hops[reached[hops[reached] < 0]] = steps
             return hops
-        ptr, degree = self.neighbor_ptr.numpy(), self.degree.numpy()
+        ptr, degree = self.array("neighbor_ptr"), self.array("degree")
         for steps in range(1, min(limit, self.num_nodes)):
             reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
             hops[reached[hops.take(reached) < 0]] = steps
@@ -432,6 +442,9 @@ class Instances:
 
         At graph level there is no explained node and every count is ``limit``.
         """
+        if self.x.is_cpu:
+            steps = self._hops_on_cpu(self.array("center"), limit)
+            return torch.from_numpy(np.where(steps < 0, limit, steps))
         hops = self.hops_from(self.center, limit)
         return hops.masked_fill_(hops < 0, limit)
 
