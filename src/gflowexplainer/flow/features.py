@@ -1,10 +1,17 @@
 """What the policy is told about each node."""
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import WIDE, Instances
+
+_TABLE = 1024
+"""Degrees whose logarithms are kept."""
 
 
 def node_features(
@@ -36,10 +43,23 @@ def node_features(
     return torch.cat(parts, dim=1)
 
 
+@lru_cache(maxsize=1)
+def _logarithm_table() -> NDArray[Any]:
+    return torch.log1p(torch.arange(_TABLE)).numpy()
+
+
+def _logarithms(instances: Instances) -> NDArray[Any]:
+    """Returns the log-degree of each node, shape ``[n]``; small ones are looked up."""
+    degree = instances.array("degree")
+    if degree.size <= _TABLE and int(degree.max(initial=0)) < _TABLE:
+        return _logarithm_table()[degree]
+    return torch.log1p(instances.degree).float().numpy()
+
+
 def _on_cpu(instances: Instances, embedding: Tensor | None, max_hops: int, values: Tensor | None) -> Tensor:
     """Does the same by NumPy, which begins sooner."""
     hops = instances.hops_to_center(max_hops + 1).numpy()
-    parts = [torch.log1p(instances.degree).float().numpy()[:, None], hops[:, None] == np.arange(max_hops + 1)]
+    parts = [_logarithms(instances)[:, None], hops[:, None] == np.arange(max_hops + 1)]
     if embedding is None or instances.x.size(1) <= WIDE:
         parts.insert(0, instances.rows().detach().numpy())
     parts += [told.detach().numpy() for told in (embedding, values) if told is not None]

@@ -180,7 +180,7 @@ class FlowNetwork(nn.Module):
         evenly: bool = False,
         known: Any = None,
     ) -> CpuRecord | None:
-        """Does what :meth:`sample` does by NumPy; ``None`` where that cannot be. ``known`` is the ``encoding`` there."""
+        """Does what :meth:`sample` does by NumPy; ``None`` where that cannot be. ``known`` is its ``encoding``."""
         settings, policy, instances = self.settings, self.policy, inputs.instances
         if not isinstance(policy, AdditivePolicy) or not on_cpu(settings, policy, instances):
             return None
@@ -190,9 +190,11 @@ class FlowNetwork(nn.Module):
             encoding = CpuEncoding.of(known)
         how = self._how(explore=explore, evenly=evenly)
         growing = CpuRollouts(instances, policy, encoding, settings.max_nodes, **how)
-        begins = self.starts(inputs, instance) if start is None else start
-        keys = rollout_keys(instances, instance, settings.seed, *stream)
-        return growing.grow(instance.numpy(), None if begins is None else begins.numpy(), keys.numpy())
+        keys, which = rollout_keys(instances, instance, settings.seed, *stream).numpy(), instance.numpy()
+        if start is None and instances.level != "graph":
+            return growing.grow(which, instances.array("center")[which], keys)
+        start = self.starts(inputs, instance) if start is None else start
+        return growing.grow(which, None if start is None else start.numpy(), keys)
 
     def _how(self, *, explore: bool, evenly: bool) -> dict[str, Any]:
         """Returns how rollouts choose."""

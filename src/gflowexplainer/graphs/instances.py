@@ -323,6 +323,8 @@ class Instances:
 
     def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
         """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
+        if self.x_row is None and isinstance(node, slice) and node == slice(None):
+            return self.x
         return self.x[node if self.x_row is None else self.x_row[node]]
 
     @property
@@ -354,6 +356,19 @@ class Instances:
     def owner(self) -> Tensor:
         """Instance of each node, shape ``[n]``."""
         return segment_ids(self.node_counts, self.num_nodes)
+
+    @property
+    def edge_owner(self) -> Tensor:
+        """Instance of each edge, shape ``[e]``."""
+        if self.x.is_cpu:
+            return torch.from_numpy(self.array("owner")[self.array("edge_index")[0]])
+        return self.owner.index_select(0, self.edge_index[0])
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether any edge begins where it ends."""
+        source, target = self.array("edge_index") if self.x.is_cpu else self.edge_index
+        return bool((source == target).any())
 
     @cached_property
     def neighbor_row(self) -> Tensor:

@@ -137,13 +137,15 @@ class NodeTask(Task):
         count = self.span.stop - self.span.start
         where = "the graph" if node_type is None else f"the type {node_type!r}"
         own = torch.arange(count, device=x.device) if index is None else check_index(index, count, x.device, where)
-        super().__init__(predictor, data, own + self.span.start)
+        super().__init__(predictor, data, own + self.span.start if self.span.start else own.clone())
         self._given = given_targets(predictor, target, own, count)
         self._graph_index = graph_index
         self._observer = Observer(predictor, x, edge_index, self._detached.arguments, graph_index, limit, whole=whole)
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
+        if range(len(self))[which] == range(len(self)):
+            return self._cut(self.index, self._given)
         return self._cut(self.index[which], None if self._given is None else self._given[which])
 
     def given(self) -> list[dict[str, Any]]:
@@ -204,7 +206,7 @@ class NodeTask(Task):
         return TaskInputs(
             predictor,
             instances,
-            Target.of(predictor, instances, label, prediction=node_prediction[instances.center]),
+            Target.of(predictor, instances, label, prediction=node_prediction.index_select(0, instances.center)),
             embedding=seen.embedding,
             node_prediction=node_prediction,
             index=nodes,

@@ -43,7 +43,9 @@ def random_subgraphs(
     """
     every = repeated(len(instances), rollouts, instances.device)
     keys = rollout_keys(instances, every, settings.seed, stream)
-    start = None if instances.level == "graph" else instances.center.index_select(0, every)
+    start = None
+    if instances.level != "graph":
+        start = instances.center.expand(rollouts) if len(instances) == 1 else instances.center.index_select(0, every)
     bound = MEASURED_NODES
     if instances.within is not None:
         # Both ends of a link have to be reached.

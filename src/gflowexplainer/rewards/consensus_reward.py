@@ -93,8 +93,9 @@ class ConsensusReward(Reward):
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
         self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
-        self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
+        self._counted: Tensor | None = None
         if instances.other_end is not None:
+            self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
             self._counted[instances.roots] = False
 
     def node_values(self) -> Tensor:
@@ -257,7 +258,7 @@ class ConsensusReward(Reward):
             summed, size = self._summed_on_cpu(subgraphs)
             return torch.from_numpy(summed), torch.from_numpy(size)
         members = subgraphs.members.clamp(min=0)
-        filled = subgraphs.filled & self._counted[members]
+        filled = subgraphs.filled if self._counted is None else subgraphs.filled & self._counted[members]
         evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
         inner = inner_edges(self.instances, subgraphs)
         # An edge has the same value seen from either end.
@@ -268,7 +269,7 @@ class ConsensusReward(Reward):
         """Does the same by NumPy, which begins sooner."""
         members = subgraphs.members.numpy()
         filled, member = members >= 0, np.maximum(members, 0)
-        counted = filled if self.instances.other_end is None else filled & self._counted.numpy()[member]
+        counted = filled if self._counted is None else filled & self._counted.numpy()[member]
         evidence = np.where(counted, self.node_value.numpy()[member], 0).sum(axis=1)
         nodes = filled.sum(axis=1)
         one, other = ordered_pairs(int(nodes.max(initial=0)))
@@ -280,7 +281,7 @@ class ConsensusReward(Reward):
     def _sum_of_entries(
         self, members: NDArray[Any], filled: NDArray[Any], one: NDArray[Any], other: NDArray[Any]
     ) -> NDArray[Any]:
-        """Sums up the evidence of edges between members ``[B, K]``, by pairs of slots ``one`` and ``other``: ``[B]``."""
+        """Sums up the evidence of edges between members ``[B, K]``, by slots ``one`` and ``other``: ``[B]``."""
         # Slots are filled from the front, so the later one tells whether there are two.
         row, pair = filled.take(other, axis=1).nonzero()
         wanted = members[row, one[pair]] * self.instances.num_nodes + members[row, other[pair]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -213,11 +214,10 @@ def _predictions(inputs: TaskInputs) -> Tensor:
     assert prediction is not None
     if label is None:
         return prediction
-    if len(inputs) == 1:
-        own = prediction.narrow(1, int(label), 1)
-    else:
-        own = prediction.gather(1, label[inputs.instances.owner, None])
-    return torch.cat([prediction, own], dim=1)
+    if len(inputs) == 1 and prediction.is_cpu:
+        columns, own = prediction.detach().numpy(), int(label)
+        return torch.from_numpy(np.concatenate((columns, columns[:, own : own + 1]), axis=1, dtype=np.float64))
+    return torch.cat([prediction, prediction.gather(1, label[inputs.instances.owner, None])], dim=1)
 
 
 def has_own_class(inputs: TaskInputs) -> bool:
