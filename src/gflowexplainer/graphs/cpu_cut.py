@@ -82,15 +82,15 @@ class _Graph:
     def assemble(self, key: Array, ends: Array, edge_id: Array, *, alone: bool = True, **around: Any) -> Instances:
         """Makes instances of nodes ``key`` and the edges between them; without neighbours unless ``alone``."""
         count, total = self.nodes.size, self.index.num_nodes
-        owner = key // total
-        node = key - owner * total
+        owner = key // total if count > 1 else np.zeros_like(key)
+        node = key - owner * total if count > 1 else key
         ids, edges = torch.from_numpy(node), torch.from_numpy(edge_id)
         wide = self.x.size(1) > WIDE
         rows = self.x if wide else self.x.index_select(0, ids)
         if not self.finite:
             check_finite(self.x.index_select(0, ids) if wide else rows, ids)
         counts = np.bincount(owner, minlength=count)
-        edge_counts = np.bincount(owner.take(ends[1]), minlength=count)
+        edge_counts = np.bincount(owner[ends[1]], minlength=count)
         start = np.arange(count) * total + self.nodes
         ptr, row, neighbor, pair = neighbor_lists(ends if alone else ends[:, :0], key.size)
         flat: dict[str, Array] = {
