@@ -23,7 +23,7 @@ from gflowexplainer.graphs.cpu_reach import Wider, find_edges
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import WIDE, Instances
 from gflowexplainer.ops.deferred import Deferred
-from gflowexplainer.ops.hashed_random import combine_numbers
+from gflowexplainer.ops.hashed_random import combine_integers, combine_numbers
 from gflowexplainer.ops.numpy_segments import boundaries, sorted_unique
 
 Array = NDArray[Any]
@@ -118,10 +118,16 @@ class _Graph:
         # What is known already need not be found again.
         known = {"owner": owner, "node_counts": counts, "edge_counts": edge_counts, "degree": np.diff(ptr)}
         if alone:
-            known |= {"neighbor_row": row, "neighbor_key": pair, "own_key": combine_numbers(0, self.nodes, 1)}
+            known |= {"neighbor_row": row, "neighbor_key": pair, "own_key": self._own_keys()}
         vars(instances).update({name: torch.from_numpy(array) for name, array in known.items()})
         vars(instances).update(largest=int(counts.max()), _arrays=flat | known | {"node_id": node, "edge_id": edge_id})
         return instances
+
+    def _own_keys(self) -> Array:
+        """Returns the :attr:`Instances.own_key` of the nodes, shape ``[I]``."""
+        if self.nodes.size == 1:
+            return np.array([combine_integers(0, int(self.nodes[0]), 1)])
+        return combine_numbers(0, self.nodes, 1)
 
 
 def neighbor_lists(ends: Array, total: int) -> tuple[Array, Array, Array, Array]:

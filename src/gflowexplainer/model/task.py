@@ -167,7 +167,8 @@ class NodeTask(Task):
         whole = self._observer.whole
         if whole is not None:
             # What the model says of the whole graph is what it says of an instance in its surroundings.
-            return self.predictor.read(whole.output[nodes]).argmax(dim=1)
+            read = self.predictor.read(whole.output[nodes]) if whole.prediction is None else whole.prediction[nodes]
+            return read.argmax(dim=1)
         return Target.of(self.predictor, self._instances(nodes)).label
 
     @property
@@ -195,7 +196,7 @@ class NodeTask(Task):
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
         self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
-        node_prediction = predictor.read(seen.output)
+        node_prediction = predictor.read(seen.output) if seen.prediction is None else seen.prediction
         if self.span != slice(0, self.num_nodes):
             # At nodes of other types the model predicts nothing.
             own = (instances.node_id >= self.span.start) & (instances.node_id < self.span.stop)

@@ -61,7 +61,7 @@ class Consensus:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
         if target.label is None:
             return self.weight[-1:].expand(target.prediction.size(0), -1)
-        largest = int(target.label.max())
+        largest = int(target.label if target.label.numel() == 1 else target.label.max())
         if largest >= self.weight.size(0):
             raise CheckpointError(
                 f"The consensus knows {self.weight.size(0) - 1} classes, but class {largest} is explained. It belongs "
