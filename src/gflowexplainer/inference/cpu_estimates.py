@@ -137,7 +137,7 @@ class CpuEstimates:
             members = record.members.take(self.owner[part], axis=0)[:, : record.largest]
             entry, slot = (members >= 0).nonzero()
             wanted = record.frontier[part][entry] * number + members[entry, slot]
-            position, found = found_in(keys, wanted)
+            position, found = found_in(keys, wanted, number * number)
             weights = joins[part][entry[found]]
             edge += np.bincount(position[found], weights=weights, minlength=edge.size)
         # An edge has been counted from the end that joined later; now from both.

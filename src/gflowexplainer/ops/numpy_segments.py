@@ -48,10 +48,18 @@ def first_places(keys: Array) -> tuple[Array, Array, Array]:
     return different, order[place], group
 
 
-def found_in(haystack: Array, needles: Array) -> tuple[Array, Array]:
-    """Does what :func:`~gflowexplainer.ops.sorting.find_sorted` does: positions, and whether each needle is there."""
+def found_in(haystack: Array, needles: Array, bound: int | None = None) -> tuple[Array, Array]:
+    """Does what :func:`~gflowexplainer.ops.sorting.find_sorted` does: positions, and whether each needle is there.
+
+    Where all are known to be in ``[0, bound)`` and needles lie close, they are looked up in a table, not searched for.
+    """
     if haystack.size == 0:
         return np.zeros(needles.shape, dtype=np.int64), np.zeros(needles.shape, dtype=bool)
+    if bound is not None and bound <= needles.size:
+        place = np.full(bound, -1)
+        place[haystack] = np.arange(haystack.size)
+        position = place[needles]
+        return position, position >= 0
     position = np.minimum(haystack.searchsorted(needles), haystack.size - 1)
     return position, haystack.take(position) == needles
 
