@@ -13,6 +13,7 @@ from torch import Tensor
 from gflowexplainer.choices import RewardType
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.flow import objectives
+from gflowexplainer.flow.cpu_record import CpuRecord
 from gflowexplainer.flow.measure import log_steps
 from gflowexplainer.flow.network import SIZES, FlowNetwork, NetworkInputs
 from gflowexplainer.flow.objectives import Loss
@@ -142,6 +143,10 @@ class FlowSampler:
     def sample(self, instance: Tensor, *stream: int, **how: Any) -> Rollouts:
         """Grows one subgraph for each entry of ``instance`` ``[R]``; see :meth:`FlowNetwork.sample`."""
         return self.network.sample(self.network_inputs, instance, *stream, **how)
+
+    def record(self, instance: Tensor, *stream: int, **how: Any) -> CpuRecord | None:
+        """Does the same by NumPy, where that can be; see :meth:`FlowNetwork.record`."""
+        return self.network.record(self.network_inputs, instance, *stream, **how)
 
     def starts(self, instance: Tensor) -> Tensor | None:
         """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""

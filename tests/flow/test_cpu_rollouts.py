@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from gflowexplainer.flow.cpu_policy import CpuEncoding
 from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
 from gflowexplainer.flow.cpu_rows import is_square
 from gflowexplainer.flow.paper_policy import PaperPolicy
@@ -31,7 +32,9 @@ def both_ways(instances, policy, several, start, max_nodes, **how):
         wanted = roll_out(
             instances, several, start, max_nodes, follow_policy(policy, encoding, **how), keys, cuts=False
         )
-        return wanted, CpuRollouts(instances, policy, encoding, max_nodes, **how).grow(several, start, keys)
+        growing = CpuRollouts(instances, policy, CpuEncoding.of(encoding), max_nodes, **how)
+        found = growing.grow(several.numpy(), None if start is None else start.numpy(), keys.numpy())
+        return wanted, found.rollouts()
 
 
 def assert_same(one, other):

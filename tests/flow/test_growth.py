@@ -41,6 +41,17 @@ def test_a_matrix_and_lists_grow_the_same(monkeypatch, rooted, seed):
     )
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_room_beyond_what_is_grown_stays_empty(count):
+    instances = Instances.of_graphs([random_graph(12, 0.3, seed) for seed in range(count)])
+    every = torch.arange(count).repeat_interleave(10)
+    keys = rollout_keys(instances, every, 3)
+    narrow, wide = (grow_at_random(instances, every, None, 4, keys, width=width).members for width in (0, 7))
+    assert torch.equal(wide[:, :4], narrow)
+    assert wide.shape == (10 * count, 7)
+    assert (wide[:, 4:] == -1).all()
+
+
 def test_every_neighbour_has_an_equal_chance():
     instances = Instances.of_graphs([house()])
     every = torch.zeros(6_000, dtype=torch.long)

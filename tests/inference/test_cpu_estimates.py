@@ -5,7 +5,7 @@ import torch
 
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.graphs.subgraphs import place_keys
-from gflowexplainer.inference.cpu_estimates import CpuEstimates, on_cpu
+from gflowexplainer.inference.cpu_estimates import CpuEstimates
 from gflowexplainer.inference.estimates import effective_sizes, estimate_from_policy, reward_weights
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.sampler import FlowSampler
@@ -37,9 +37,9 @@ def test_the_same_estimates_as_by_torch(level, at_once, monkeypatch):
             parameter += torch.randn_like(parameter) / 4
     instances = sampler.instances
     several = torch.arange(len(instances)).repeat_interleave(30)
-    rollouts = sampler.sample(several, Stream.explaining)
-    assert on_cpu(rollouts, sampler.settings)
-    found, wanted = CpuEstimates(rollouts), estimate_from_policy(rollouts)
+    record = sampler.record(several, Stream.explaining)
+    rollouts = record.rollouts()
+    found, wanted = CpuEstimates(record), estimate_from_policy(rollouts)
     given = found.estimates()
     orders = [torch.argsort(place_keys(instances, each.subgraphs)) for each in (given, wanted)]
     keys = [place_keys(instances, each.subgraphs)[order] for each, order in zip((given, wanted), orders, strict=True)]
@@ -55,5 +55,4 @@ def test_the_same_estimates_as_by_torch(level, at_once, monkeypatch):
 
 def test_the_uniform_measure_is_left_to_torch():
     sampler = a_sampler("node", measure="uniform")
-    rollouts = sampler.sample(torch.arange(len(sampler.instances)), Stream.explaining)
-    assert not on_cpu(rollouts, sampler.settings)
+    assert sampler.record(torch.arange(len(sampler.instances)), Stream.explaining) is None

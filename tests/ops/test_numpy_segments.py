@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 
 from gflowexplainer.ops.hashed_random import combine, combine_numbers, uniform, uniform_numbers
@@ -33,6 +34,15 @@ def test_segments_and_groups_are_those_of_torch():
         wanted, present = find_sorted(torch.from_numpy(haystack), torch.from_numpy(keys))
         assert there.tolist() == present.tolist()
         assert position[there].tolist() == wanted[present].tolist()
+
+
+@pytest.mark.parametrize("bound", [None, 50, 10_000])
+def test_needles_are_searched_for_or_looked_up_with_the_same_result(bound):
+    random = np.random.default_rng(0)
+    haystack, needles = np.sort(random.choice(50, 12, replace=False)), random.integers(0, 50, 60)
+    position, found = found_in(haystack, needles, bound)
+    assert (found == np.isin(needles, haystack)).all()
+    assert (haystack[position[found]] == needles[found]).all()
 
 
 def test_keys_that_lie_close_are_ticked_off_with_the_same_result():

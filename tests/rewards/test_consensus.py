@@ -384,6 +384,18 @@ def test_what_grown_subgraphs_are_worth_is_known_without_growing_them(level: str
         states = grown
 
 
+def test_edges_of_a_small_instance_are_summed_up_by_a_matrix_or_by_entries_alike(monkeypatch):
+    instances = Instances.of_graphs([random_graph(9, 0.3, 3)])
+    predictor, consensus = Predictor(GraphModel(), level="graph"), random_consensus(11, 3, 3)
+    reward = ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x)
+    subgraphs, scores = connected_of(instances), []
+    assert len(set(subgraphs.size.tolist())) > 1
+    for bound in (9, 8):
+        monkeypatch.setattr("gflowexplainer.rewards.consensus_reward._SQUARE", bound)
+        scores.append(reward.log_score(subgraphs))
+    assert torch.equal(*scores)
+
+
 def test_a_constant_for_every_node_changes_no_distribution() -> None:
     instances = Instances.of_graphs([kinds_graph(seed) for seed in range(2)])  # kinds add up to 1 at every node
     consensus = random_consensus(7, 2)

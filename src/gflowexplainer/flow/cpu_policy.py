@@ -5,16 +5,18 @@ Rollouts ask the policy once a step. Torch takes longer to begin each of its cal
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from gflowexplainer.flow.policy import AdditiveEncoding, AdditivePolicy
+from gflowexplainer.graphs.instances import Instances
 
 Array = NDArray[Any]
 _ENTRIES_AT_ONCE = 1 << 16
@@ -22,21 +24,52 @@ _ENTRIES_AT_ONCE = 1 << 16
 _LOG_OF_TWO = np.log1p(1)
 _MANY = 256
 """Rows from which on torch computes them."""
+_PRODUCTS = 1 << 19
+"""Multiplications that one thread does sooner than two."""
+
+
+class CpuEncoding(NamedTuple):
+    """What the additive policy knows of nodes, as arrays; see :class:`~gflowexplainer.flow.policy.AdditiveEncoding`.
+
+    Attributes:
+        candidate, member, degree, row: The same.
+        root: Returns what it knows of start nodes, given by their places among the ``N``.
+    """
+
+    candidate: Array
+    member: Array
+    root: Callable[[Array], Array]
+    degree: Array
+    row: Array | None = None
+
+    @classmethod
+    def of(cls, encoding: AdditiveEncoding) -> CpuEncoding:
+        """Takes what torch has encoded."""
+        candidate, member, root = (
+            part.detach().numpy() for part in (encoding.candidate, encoding.member, encoding.root)
+        )
+        row = None if encoding.row is None else encoding.row.numpy()
+        return cls(candidate, member, lambda place: root.take(place, axis=0), encoding.degree.numpy(), row)
+
+
+def encode_on_cpu(policy: AdditivePolicy, instances: Instances, features: Tensor, only: Tensor) -> CpuEncoding:
+    """Does what :meth:`AdditivePolicy.encode` does: by NumPy where there are few nodes and the weights are settled."""
+    settled = not policy.by_size.weight.requires_grad and policy.identity is None
+    if not settled or instances.num_nodes >= _MANY or only.numel() < len(instances):
+        return CpuEncoding.of(policy.encode(instances, features, only))
+    return _weights_of(policy).encode(features.numpy(), instances.array("degree"))
 
 
 class CpuPolicy:
     """The additive policy on one state after the other: sums over members are carried along."""
 
-    def __init__(self, policy: AdditivePolicy, encoding: AdditiveEncoding) -> None:
-        candidate, self.member, self.root = (
-            part.detach().numpy() for part in (encoding.candidate, encoding.member, encoding.root)
-        )
-        self.row = None if encoding.row is None else encoding.row.numpy()
+    def __init__(self, policy: AdditivePolicy, encoding: CpuEncoding) -> None:
+        candidate, self.member, self.root, known_degree, self.row = encoding
         self.width = candidate.shape[1]
         weights = _weights_of(policy)
         self.by_links, self.by_size, self.heads = weights.by_links, weights.by_size, weights.heads
         self.none = np.zeros((), dtype=candidate.dtype)
-        self.degree = np.maximum(encoding.degree.numpy(), 1).astype(candidate.dtype)
+        self.degree = np.maximum(known_degree, 1).astype(candidate.dtype)
         degree = self.degree
         if self.row is not None:
             degree = np.ones(candidate.shape[0], dtype=candidate.dtype)
@@ -61,11 +94,13 @@ class CpuPolicy:
         if start is None:
             return np.zeros((count, 2 * self.width), dtype=self.member.dtype)
         place = self.place(start)
-        return self.root.take(place, axis=0) + self.member.take(place, axis=0)
+        return self.root(place) + self.member.take(place, axis=0)
 
     def add(self, sums: Array, parent: Array, node: Array) -> Array:
         """Returns the sums of states that have one member more than their parents."""
-        return sums.take(parent, axis=0) + self.member.take(self.place(node), axis=0)
+        grown = sums.take(parent, axis=0)
+        grown += self.member.take(self.place(node), axis=0)
+        return grown
 
     def log_flows(self, sums: Array, size: int, state: Array, node: Array, links: Array) -> tuple[Array, Array]:
         """Returns the log-flow of adding each frontier node ``[F]`` and of stopping ``[U]``, without size bound."""
@@ -83,7 +118,7 @@ class CpuPolicy:
         hidden += for_action.take(state, axis=0)
         other = (links != 1).nonzero()[0]
         if other.size:
-            count, degree = links[other], self.degree[node[other]]
+            count, degree = links[other].astype(np.int64), self.degree[node[other]]
             more = count - 1
             hidden[other] += self._told(more, np.log1p(count) - _LOG_OF_TWO, more / degree)
         return self.heads[0](np.maximum(hidden, self.none, out=hidden))
@@ -113,12 +148,41 @@ class _Head:
         return hidden.dot(self.last) + self.shift
 
 
+def _multiplied(rows: Array, weight: Array) -> Array:
+    """Multiplies rows ``[N, D]`` by weights ``[D, H]``, in parts that one thread does sooner than two."""
+    at_once = max(1, _PRODUCTS // weight.size)
+    if rows.shape[0] <= at_once:
+        return rows.dot(weight)
+    found = np.empty((rows.shape[0], weight.shape[1]), dtype=rows.dtype)
+    for begin in range(0, rows.shape[0], at_once):
+        np.dot(rows[begin : begin + at_once], weight, out=found[begin : begin + at_once])
+    return found
+
+
 class _Weights:
     """What a policy has learned, as NumPy takes it; good as long as nothing is written to the weights."""
 
     def __init__(self, policy: AdditivePolicy) -> None:
         self.by_links, self.by_size = policy.by_links.weight.detach().numpy(), policy.by_size.weight.detach().numpy()
         self.heads = [_Head(policy.action_head), _Head(policy.stop_head)]
+        self.mean, self.scale = policy.feature_mean.numpy(), policy.feature_scale.numpy()
+        # Only start nodes are asked what they are as such, so that part of the layer stands by itself.
+        self.shrink, own = policy.max_nodes**0.5, 3 * policy.by_links.out_features
+        weight, bias = policy.per_node.weight.detach().numpy().T, policy.per_node.bias.detach().numpy()
+        self.for_all = np.ascontiguousarray(weight[:, :own]), bias[:own]
+        self.for_root = np.ascontiguousarray(weight[:, own:]), bias[own:]
+
+    def encode(self, features: Array, degree: Array) -> CpuEncoding:
+        """Encodes nodes of some features ``[n, D]`` and degree ``[n]``; see :meth:`AdditivePolicy.encode`."""
+        known = (features - self.mean) / self.scale
+        rows = _multiplied(known, self.for_all[0])
+        rows += self.for_all[1]
+        width = rows.shape[1] // 3
+
+        def root(place: Array) -> Array:
+            return known.take(place, axis=0).dot(self.for_root[0]) + self.for_root[1]
+
+        return CpuEncoding(rows[:, :width], rows[:, width:] / self.shrink, root, degree)
 
 
 _settled: WeakKeyDictionary[AdditivePolicy, _Weights] = WeakKeyDictionary()

@@ -8,24 +8,22 @@ which takes longer to begin than to work on a few instances. Here the states are
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from gflowexplainer.choices import Measure, ParentRule
-from gflowexplainer.flow.cpu_policy import CpuPolicy
+from gflowexplainer.flow.cpu_policy import CpuEncoding, CpuPolicy
+from gflowexplainer.flow.cpu_record import CpuRecord, Step
 from gflowexplainer.flow.cpu_rows import INSIDE, Frontier, Rows
 from gflowexplainer.flow.even_draws import even_numbers
-from gflowexplainer.flow.policy import AdditiveEncoding, AdditivePolicy, Policy
-from gflowexplainer.flow.sampling import STOP, Rollouts, refuse_too_many
-from gflowexplainer.flow.states import States
+from gflowexplainer.flow.policy import AdditivePolicy, Policy
+from gflowexplainer.flow.sampling import STOP, refuse_too_many
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import APART, TOO_SMALL, Subgraphs
+from gflowexplainer.graphs.subgraphs import APART, TOO_SMALL
 from gflowexplainer.ops.hashed_random import uniform_numbers
-from gflowexplainer.ops.numpy_segments import boundaries, first_places, ticked_off
+from gflowexplainer.ops.numpy_segments import first_places, ticked_off
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
@@ -62,7 +60,7 @@ class CpuRollouts:
         self,
         instances: Instances,
         policy: AdditivePolicy,
-        encoding: AdditiveEncoding,
+        encoding: CpuEncoding,
         max_nodes: int,
         *,
         temperature: float = 1.0,
@@ -73,9 +71,9 @@ class CpuRollouts:
         self.max_nodes = max(1, min(max_nodes, instances.largest))
         self.min_nodes, self.temperature, self.epsilon = policy.min_nodes, temperature, epsilon
         self.evenly = evenly
-        self.key = instances.key.numpy()
+        self.key = instances.array("key")
 
-    def grow(self, instance: Tensor, start: Tensor | None, key: Tensor) -> Rollouts:
+    def grow(self, instance: Array, start: Array | None, key: Array) -> CpuRecord:
         """Grows one subgraph for each entry of ``instance`` ``[R]``.
 
         Args:
@@ -83,32 +81,31 @@ class CpuRollouts:
             start: Start node of each, shape ``[R]``, or ``None`` for states without root.
             key: A random key of each, shape ``[R]``.
         """
-        refuse_too_many(instance.numel(), self.max_nodes, False, instance.device)
-        numbers = 2 if self.epsilon > 0 else 1
-        chances = [uniform_numbers(key.numpy(), np.arange(self.max_nodes + 1)[:, None], n) for n in range(numbers)]
-        which, begins = instance.numpy(), None if start is None else start.numpy()
-        first, at = self._first_states(which if begins is None else begins)
-        states = self._begin(which[first], None if begins is None else begins[first])
-        rollout, steps = np.arange(which.size), list[_Step]()
+        refuse_too_many(instance.size, self.max_nodes, False, self.instances.device)
+        numbers = range(2 if self.epsilon > 0 else 1)
+        chances = [uniform_numbers(key, np.arange(self.max_nodes + 1)[:, None], n) for n in numbers]
+        first, at = self._first_states(instance if start is None else start)
+        states = self._begin(instance[first], None if start is None else start[first])
+        rollout, steps, policy = np.arange(instance.size), list[Step](), self.policy
         while True:
             frontier = states.frontier(bounded=states.size == self.max_nodes)
             state, node, links, ptr = frontier
-            action, stop = self.policy.log_flows(states.sums, states.size, state, node, links)
+            action, stop = policy.log_flows(states.sums, states.size, state, node, links)
             ways = ptr[1:] - ptr[:-1]
             stop = self._bounded(stop, states.size, ways)
-            chance = [chances[n][len(steps)][rollout] for n in range(numbers)]
+            chance = [chances[n][len(steps)][rollout] for n in numbers]
             if self.evenly:
                 chance[0] = even_numbers(at, chance[0], ways.size)
             chosen = self._draw(frontier, ways, at, chance, action, stop, states.size)
-            steps.append(_Step(states.instance, states.members, ways, node, links, at, rollout, chosen, action, stop))
+            steps.append(Step(states.instance, states.members, ways, node, links, at, rollout, chosen, action, stop))
             goes_on = (chosen >= _NONE).nonzero()[0]
             if not goes_on.size:
-                return _put_together(steps, self.instances, which.size, rooted=begins is not None)
+                return CpuRecord(steps, self.instances, instance.size, rooted=start is not None)
             taken, at = ticked_off(chosen[goes_on], node.size)
             parent, added = state[taken], node[taken]
             reached, first, group = first_places(states.key[parent] + self.key[added])
             at, parent, added = group[at], parent[first], added[first]
-            sums = self.policy.add(states.sums, parent, added)
+            sums = policy.add(states.sums, parent, added)
             states = states.grown(parent, added, reached)
             states.sums, rollout = sums, rollout[goes_on]
 
@@ -121,10 +118,10 @@ class CpuRollouts:
 
     def _begin(self, instance: Array, start: Array | None) -> Rows:
         """Makes the first states, of one start node each or of nothing."""
-        key = self.instances.own_key.numpy().take(instance) + instance * APART
+        key = self.instances.array("own_key")[instance] + instance * APART
         states = Rows.empty(self.instances, instance, key, self.max_nodes)
         if start is not None:
-            states = states.grown(np.arange(instance.size), start, key + self.key.take(start))
+            states = states.grown(np.arange(instance.size), start, key + self.key[start])
         states.sums = self.policy.begin(start, instance.size)
         return states
 
@@ -171,79 +168,3 @@ class CpuRollouts:
         if some.size < ways.size:
             entry[ways.take(at) == 0] = STOP
         return entry
-
-
-class _Step(NamedTuple):
-    """One step of all rollouts that are still growing: ``U`` states with ``F`` frontier entries, ``V`` visits.
-
-    Attributes:
-        instance, members: Of the states, shapes ``[U]`` and ``[U, K]``.
-        ways, node, links: Their frontier: how many each has ``[U]``, which ``[F]``, and how often joined ``[F]``.
-        at, rollout: State and rollout of each visit, shape ``[V]``.
-        chosen: The entry that each visit chose, or :data:`STOP`, shape ``[V]``.
-        action, stop: Log-flows, shapes ``[F]`` and ``[U]``.
-    """
-
-    instance: Array
-    members: Array
-    ways: Array
-    node: Array
-    links: Array
-    at: Array
-    rollout: Array
-    chosen: Array
-    action: Array
-    stop: Array
-
-
-def _put_together(steps: list[_Step], instances: Instances, count: int, *, rooted: bool) -> Rollouts:
-    """Makes the ``count`` rollouts of their steps."""
-    visits, states, entries = (
-        np.array([getattr(step, name).shape[0] for step in steps]) for name in ("at", "instance", "node")
-    )
-    before = {name: (counts.cumsum() - counts) for name, counts in (("states", states), ("entries", entries))}
-    whole = {name: np.concatenate(parts) for name, parts in zip(_Step._fields, zip(*steps, strict=True), strict=True)}
-    chosen, rollout = whole["chosen"], whole["rollout"]
-    goes_on = chosen >= 0
-    # Whoever goes on is there in the next step, in the same order.
-    successor = np.full(chosen.size, -1)
-    successor[goes_on] = np.arange(visits[0], chosen.size)
-    ends = (~goes_on).nonzero()[0]
-    last = np.empty(count, dtype=np.int64)
-    last[rollout.take(ends)] = ends
-    flat = {
-        "instance": whole["instance"],
-        "members": whole["members"],
-        "size": (np.arange(len(steps)) + int(rooted)).repeat(states),
-        "ptr": boundaries(whole["ways"]),
-        "node": whole["node"],
-        "links": whole["links"],
-        "state": whole["at"] + before["states"].repeat(visits),
-        "rollout": rollout,
-        "chosen": np.where(goes_on, chosen + before["entries"].repeat(visits), STOP),
-        "successor": successor,
-        "last": last,
-        "action": whole["action"],
-        "stop": whole["stop"],
-    }
-    told = {name: torch.from_numpy(column) for name, column in flat.items()}
-    return Rollouts(
-        states=States(
-            instances=instances,
-            subgraphs=Subgraphs(told["instance"], told["members"]),
-            size=told["size"],
-            rooted=rooted,
-            inner_degree=None,
-            cut=None,
-            is_cut=None,
-            frontier_ptr=told["ptr"],
-            frontier=told["node"],
-            links=told["links"],
-        ),
-        state=told["state"],
-        rollout=told["rollout"],
-        chosen=told["chosen"],
-        successor=told["successor"],
-        last=told["last"],
-        flows=(told["action"], told["stop"]),
-    )

@@ -36,7 +36,7 @@ def added_rows(instances: Instances) -> Array:
     nodes = instances.num_nodes
     added = np.zeros((nodes, nodes), dtype=np.int16)
     flat = added.reshape(-1)
-    flat[instances.neighbor_key.numpy()] = 1
+    flat[instances.array("neighbor_key")] = 1
     flat[:: nodes + 1] = INSIDE
     return added
 
@@ -47,7 +47,7 @@ class Frontier(NamedTuple):
     Attributes:
         state: State of each entry, ascending, shape ``[F]``.
         node: Its node, ascending within a state, shape ``[F]``.
-        links: Members that the node is joined to, shape ``[F]``.
+        links: Members that the node is joined to, in few bits, shape ``[F]``.
         ptr: Where the entries of each state begin, shape ``[U + 1]``.
     """
 
@@ -99,7 +99,7 @@ class Rows(ABC):
             place = (table > _NO_LINKS).nonzero()[0] if self.size else np.arange(table.size)
         state, node = self._located(place)
         ptr = state.searchsorted(np.arange(self.instance.size + 1))
-        return Frontier(state, node, table[place].astype(np.int64), ptr)
+        return Frontier(state, node, table[place], ptr)
 
     @abstractmethod
     def _grown(self, parent: Array, node: Array) -> Rows: ...
@@ -126,10 +126,10 @@ class _FlatRows(Rows):
 
     def __init__(self, instances: Instances, instance: Array) -> None:
         names = ("neighbor_ptr", "degree", "neighbor")
-        self._lists: tuple[Array, ...] = tuple(getattr(instances, name).numpy() for name in names)
-        counts = instances.node_counts.numpy().take(instance)
+        self._lists: tuple[Array, ...] = tuple(instances.array(name) for name in names)
+        counts = instances.array("node_counts").take(instance)
         owner = np.arange(instance.size).repeat(counts)
-        self._place(counts, instances.ptr.numpy().take(instance), owner, np.zeros(owner.size, dtype=np.int16))
+        self._place(counts, instances.array("ptr").take(instance), owner, np.zeros(owner.size, dtype=np.int16))
 
     def _place(self, counts: Array, base: Array, owner: Array, table: Array) -> None:
         self.counts, self.base, self.owner, self.table = counts, base, owner, table

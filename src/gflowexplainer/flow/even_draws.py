@@ -40,10 +40,14 @@ def even_numbers(at: Array, draw: Array, num_states: int) -> Array:
     if num_states == at.size:
         # Each is alone at its state.
         return draw
+    if num_states == 1:
+        return (np.arange(at.size) / at.size + draw[0]) % 1
     order = at.argsort(kind="stable")
     visits = np.bincount(at, minlength=num_states)
-    first, there = visits.cumsum() - visits, at[order]
-    place = np.arange(at.size) - first[there]
-    number = np.empty_like(draw)
-    number[order] = (place / visits[there] + draw[order[first]][there]) % 1
-    return number
+    first = visits.cumsum() - visits
+    place = np.empty(at.size)
+    place[order] = np.arange(at.size) - first.repeat(visits)
+    place /= visits[at]
+    place += draw[order[first]][at]
+    place %= 1
+    return place

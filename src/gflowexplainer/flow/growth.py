@@ -23,7 +23,7 @@ _BESIDE, _INSIDE = 1, 3
 
 
 def grow_at_random(
-    instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int, key: Tensor
+    instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int, key: Tensor, width: int = 0
 ) -> Subgraphs:
     """Adds one neighbour after the other, each with equal chance, until there are ``max_nodes`` nodes or no more.
 
@@ -36,17 +36,21 @@ def grow_at_random(
         start: Node that each begins with, shape ``[R]``; ``None`` begins with any node.
         max_nodes: Size bound.
         key: A random key of each, shape ``[R]``.
+        width: Slots that members have at least; those beyond what is grown stay empty.
     """
-    if instance.device.type == "cpu":
-        found = _grow_on_cpu(instances, instance.numpy(), None if start is None else start.numpy(), max_nodes, key)
-        return Subgraphs(instance, torch.from_numpy(found))
-    total, count = instances.num_nodes, instance.numel()
     max_nodes = max(1, min(max_nodes, instances.largest))
+    width = max(width, max_nodes)
+    if instance.is_cpu:
+        begin = None if start is None else start.numpy()
+        return Subgraphs(
+            instance, torch.from_numpy(_grow_on_cpu(instances, instance.numpy(), begin, max_nodes, width, key.numpy()))
+        )
+    total, count = instances.num_nodes, instance.numel()
     chance = uniform(key, torch.arange(max_nodes, device=key.device)[:, None], 0)
     if start is None:
         start = instances.ptr[instance] + (chance[0] * instances.node_counts[instance]).long()
         chance = chance[1:]
-    members = torch.full((count, max_nodes), -1, device=instance.device)
+    members = torch.full((count, width), -1, device=instance.device)
     members[:, 0] = start
     # What each may gain next, as ascending numbers of subgraph and node.
     owner, node = instances.neighbors_of(start)
@@ -66,20 +70,21 @@ def grow_at_random(
     return Subgraphs(instance, members)
 
 
-def _grow_on_cpu(instances: Instances, instance: Array, start: Array | None, max_nodes: int, key: Tensor) -> Array:
+def _grow_on_cpu(
+    instances: Instances, instance: Array, start: Array | None, max_nodes: int, width: int, key: Array
+) -> Array:
     """Does the same by NumPy, with a row over the nodes of its instance for each subgraph: the members, ``[R, K]``."""
-    max_nodes = max(1, min(max_nodes, instances.largest))
-    chance = uniform_numbers(key.numpy(), np.arange(max_nodes)[:, None], 0)
+    chance = uniform_numbers(key, np.arange(max_nodes)[:, None], 0)
     if start is None:
-        counts = instances.node_counts.numpy().take(instance)
-        start = instances.ptr.numpy().take(instance) + (chance[0] * counts).astype(np.int64)
+        counts = instances.array("node_counts")[instance]
+        start = instances.array("ptr")[instance] + (chance[0] * counts).astype(np.int64)
         chance = chance[1:]
-    members = np.full((instance.size, max_nodes), -1)
+    members = np.full((instance.size, width), -1)
     members[:, 0] = start
     if is_square(instances):
-        _fill_by_matrix(members, added_rows(instances), chance)
+        _fill_by_matrix(members[:, :max_nodes], added_rows(instances), chance)
     else:
-        _fill_by_lists(members, instances, instance, chance)
+        _fill_by_lists(members[:, :max_nodes], instances, instance, chance)
     return members
 
 
@@ -112,7 +117,7 @@ def _fill_by_matrix(members: Array, added: Array, chance: Array) -> None:
 def _fill_by_lists(members: Array, instances: Instances, instance: Array, chance: Array) -> None:
     """Does the same to subgraphs of instances of any number and size, ``instance`` ``[R]``, by their neighbours."""
     names = ("ptr", "node_counts", "neighbor_ptr", "degree", "neighbor")
-    ptr, node_counts, neighbor_ptr, degree, neighbor = (getattr(instances, name).numpy() for name in names)
+    ptr, node_counts, neighbor_ptr, degree, neighbor = map(instances.array, names)
     counts = node_counts[instance]
     shift = np.cumsum(counts) - counts - ptr[instance]
     table = np.zeros(int(counts.sum()), dtype=np.int8)

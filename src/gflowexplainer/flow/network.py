@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from gflowexplainer.choices import Measure, Objective, ParentRule, PolicyType, StartRule
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.cpu_policy import CpuEncoding, encode_on_cpu
+from gflowexplainer.flow.cpu_record import CpuRecord
 from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
 from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
@@ -66,10 +68,7 @@ class NetworkInputs:
         if settings.policy == PolicyType.paper and not settings.model_embeddings:
             return cls(instances, embedding, instances.rows().float())
         visible = embedding if settings.model_embeddings else None
-        features = node_features(instances, visible, num_hops)
-        if values is not None:
-            features = torch.cat([features, values.float()], dim=1)
-        return cls(instances, embedding, features)
+        return cls(instances, embedding, node_features(instances, visible, num_hops, values))
 
 
 class FlowNetwork(nn.Module):
@@ -148,17 +147,16 @@ class FlowNetwork(nn.Module):
             evenly: Whether rollouts at the same state share its actions out (:mod:`~gflowexplainer.flow.even_draws`).
             encoding: What the policy made of these instances, if it is known already.
         """
+        if not greedy:
+            record = self.record(inputs, instance, *stream, start=start, explore=explore, evenly=evenly, known=encoding)
+            if record is not None:
+                return record.rollouts()
         if encoding is None:
             encoding = self.policy.encode(inputs.instances, inputs.features, instance)
         settings = self.settings
         keys = rollout_keys(inputs.instances, instance, settings.seed, *stream)
         start = self.starts(inputs, instance) if start is None else start
-        how: dict[str, Any] = {"evenly": evenly}
-        if explore:
-            how |= {"temperature": settings.temperature, "epsilon": settings.epsilon}
-        if not greedy and isinstance(self.policy, AdditivePolicy) and on_cpu(settings, self.policy, inputs.instances):
-            growing = CpuRollouts(inputs.instances, self.policy, encoding, settings.max_nodes, **how)
-            return growing.grow(instance, start, keys)
+        how = self._how(explore=explore, evenly=evenly)
         choose = follow_greedily(self.policy, encoding) if greedy else follow_policy(self.policy, encoding, **how)
         return roll_out(
             inputs.instances,
@@ -170,6 +168,39 @@ class FlowNetwork(nn.Module):
             cuts=settings.measure == Measure.uniform,
             ordered=settings.parents == ParentRule.sequence,
         )
+
+    @torch.no_grad()
+    def record(
+        self,
+        inputs: NetworkInputs,
+        instance: Tensor,
+        *stream: int,
+        start: Tensor | None = None,
+        explore: bool = False,
+        evenly: bool = False,
+        known: Any = None,
+    ) -> CpuRecord | None:
+        """Does what :meth:`sample` does by NumPy; ``None`` where that cannot be. ``known`` is its ``encoding``."""
+        settings, policy, instances = self.settings, self.policy, inputs.instances
+        if not isinstance(policy, AdditivePolicy) or not on_cpu(settings, policy, instances):
+            return None
+        if known is None:
+            encoding = encode_on_cpu(policy, instances, inputs.features, instance)
+        else:
+            encoding = CpuEncoding.of(known)
+        how = self._how(explore=explore, evenly=evenly)
+        growing = CpuRollouts(instances, policy, encoding, settings.max_nodes, **how)
+        keys, which = rollout_keys(instances, instance, settings.seed, *stream).numpy(), instance.numpy()
+        if start is None and instances.level != "graph":
+            return growing.grow(which, instances.array("center")[which], keys)
+        start = self.starts(inputs, instance) if start is None else start
+        return growing.grow(which, None if start is None else start.numpy(), keys)
+
+    def _how(self, *, explore: bool, evenly: bool) -> dict[str, Any]:
+        """Returns how rollouts choose."""
+        settings = self.settings
+        how: dict[str, Any] = {"evenly": evenly}
+        return how | ({"temperature": settings.temperature, "epsilon": settings.epsilon} if explore else {})
 
     def log_partition(self, inputs: NetworkInputs, instance: Tensor, start: Tensor | None) -> Tensor:
         """Returns the learned log Z of rollouts, shape ``[R, 1]`` or ``[1, 1]``."""

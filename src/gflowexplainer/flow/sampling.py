@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -167,8 +168,10 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
     """
     base = combine_integers(*map(int, stream)) if stream else 0
     if instance.device.type == "cpu":
-        which, own_key = instance.numpy(), instances.own_key.numpy()
-        return torch.from_numpy(combine_numbers(base, own_key.take(which), numbered(which, len(instances))))
+        which, own_key = instance.numpy(), instances.array("own_key")
+        if len(instances) == 1:
+            return torch.from_numpy(combine_numbers(base, int(own_key[0]), np.arange(which.size)))
+        return torch.from_numpy(combine_numbers(base, own_key[which], numbered(which, len(instances))))
     order = torch.argsort(instance, stable=True)
     counts = torch.bincount(instance, minlength=len(instances))
     first = torch.cumsum(counts, 0) - counts

@@ -65,7 +65,8 @@ def check_index(
 ) -> Tensor:
     """Turns ids into a tensor ``[I]``, or says which one does not exist."""
     try:
-        nodes = torch.as_tensor(index, device=device).reshape(-1)
+        nodes = torch.as_tensor(index, device=device)
+        nodes = nodes if nodes.dim() == 1 else nodes.reshape(-1)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InstanceError(f"'index' must hold node ids (got {index!r}).") from error
     if nodes.dtype == torch.bool:
@@ -79,7 +80,8 @@ def check_index(
     if nodes.is_floating_point() or nodes.is_complex():
         raise InstanceError(f"'index' must hold whole numbers (got {nodes.dtype}). Call .long() on it.")
     nodes = nodes.long()
-    least, most = nodes.aminmax()
+    # Of one node there is nothing to compare, and torch takes long to begin.
+    least, most = (nodes, nodes) if nodes.numel() == 1 else nodes.aminmax()
     if int(least) < 0 or int(most) >= num_nodes:
         wrong = nodes[(nodes < 0) | (nodes >= num_nodes)]
         raise InstanceError(

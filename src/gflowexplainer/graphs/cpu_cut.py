@@ -24,7 +24,7 @@ from gflowexplainer.graphs.flat_graphs import WIDE
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.deferred import Deferred
-from gflowexplainer.ops.hashed_random import combine_numbers
+from gflowexplainer.ops.hashed_random import combine_integers, combine_numbers
 from gflowexplainer.ops.numpy_segments import boundaries, sorted_unique
 
 Array = NDArray[Any]
@@ -83,15 +83,15 @@ class _Graph:
     def assemble(self, key: Array, ends: Array, edge_id: Array, *, alone: bool = True, **around: Any) -> Instances:
         """Makes instances of nodes ``key`` and the edges between them; without neighbours unless ``alone``."""
         count, total = self.nodes.size, self.index.num_nodes
-        owner = key // total
-        node = key - owner * total
+        owner = key // total if count > 1 else np.zeros_like(key)
+        node = key - owner * total if count > 1 else key
         ids, edges = torch.from_numpy(node), torch.from_numpy(edge_id)
         wide = self.x.size(1) > WIDE
         rows = self.x if wide else self.x.index_select(0, ids)
         if not self.finite:
             check_finite(self.x.index_select(0, ids) if wide else rows, ids)
         counts = np.bincount(owner, minlength=count)
-        edge_counts = np.bincount(owner.take(ends[1]), minlength=count)
+        edge_counts = np.bincount(owner[ends[1]], minlength=count)
         start = np.arange(count) * total + self.nodes
         ptr, row, neighbor, pair = neighbor_lists(ends if alone else ends[:, :0], key.size)
         flat: dict[str, Array] = {
@@ -119,10 +119,16 @@ class _Graph:
         # What is known already need not be found again.
         known = {"owner": owner, "node_counts": counts, "edge_counts": edge_counts, "degree": np.diff(ptr)}
         if alone:
-            known |= {"neighbor_row": row, "neighbor_key": pair, "own_key": combine_numbers(0, self.nodes, 1)}
+            known |= {"neighbor_row": row, "neighbor_key": pair, "own_key": self._own_keys()}
         vars(instances).update({name: torch.from_numpy(array) for name, array in known.items()})
-        vars(instances)["largest"] = int(counts.max())
+        vars(instances).update(largest=int(counts.max()), _arrays=flat | known | {"node_id": node, "edge_id": edge_id})
         return instances
+
+    def _own_keys(self) -> Array:
+        """Returns the :attr:`Instances.own_key` of the nodes, shape ``[I]``."""
+        if self.nodes.size == 1:
+            return np.array([combine_integers(0, int(self.nodes[0]), 1)])
+        return combine_numbers(0, self.nodes, 1)
 
 
 def neighbor_lists(ends: Array, total: int) -> tuple[Array, Array, Array, Array]:

@@ -63,17 +63,17 @@ def find_edges(index: GraphIndex, nodes: Array, num_hops: int, limit: int | None
     reached: Reached = _Ticked(owners * total) if owners * total <= _TABLE else _Sorted()
     newest = reached.add(np.arange(owners) * total + nodes)
     for _ in range(num_hops):
-        newest = reached.add(_incoming(ptr, source, newest, total)[2])
+        newest = reached.add(_incoming(ptr, source, newest, total, alone=owners == 1)[2])
         if newest.size == 0:
             break
         if limit is not None and _too_many(reached.keys(), total, owners, limit):
             return None
     key = reached.keys()
-    receiver, position, sender = _incoming(ptr, source, key, total)
-    edge_id = edge.take(position)
+    receiver, position, sender = _incoming(ptr, source, key, total, alone=owners == 1)
+    edge_id = edge[position]
     number = edge_id if owners == 1 else key.take(receiver) // total * index.num_edges + edge_id
     order = order_of_different(number, owners * index.num_edges)
-    receiver, edge_id, sender = (part.take(order) for part in (receiver, edge_id, sender))
+    receiver, edge_id, sender = receiver[order], edge_id[order], sender[order]
     place, there = reached.find(sender)
     if there.all():
         return CutEdges(key, np.array((place, receiver)), edge_id, None)
@@ -119,7 +119,10 @@ class _Ticked:
         return self._there.nonzero()[0]
 
     def find(self, keys: Array) -> tuple[Array, Array]:
-        return (self._there.cumsum() - 1).take(keys), self._there.take(keys)
+        there = self._there.nonzero()[0]
+        place = np.empty(self._there.size, dtype=np.int64)
+        place[there] = np.arange(there.size)
+        return place[keys], self._there[keys]
 
 
 class _Sorted:
@@ -141,12 +144,16 @@ class _Sorted:
         return found_in(self._keys, keys)
 
 
-def _incoming(ptr: Array, source: Array, key: Array, total: int) -> tuple[Array, Array, Array]:
-    """Lists the edges that end at ``key``: which of them, the position in the index, and the key of the sender."""
-    node = key % total
-    first = ptr.take(node)
-    receiver, position = flat_ranges(first, ptr.take(node + 1) - first)
-    return receiver, position, (key - node).take(receiver) + source.take(position)
+def _incoming(ptr: Array, source: Array, key: Array, total: int, *, alone: bool) -> tuple[Array, Array, Array]:
+    """Lists the edges that end at ``key``: which of them, the position in the index, and the key of the sender.
+
+    Of a single owner, which is ``alone``, keys are nodes.
+    """
+    node = key if alone else key % total
+    first = ptr[node]
+    receiver, position = flat_ranges(first, ptr[node + 1] - first)
+    sender = source[position]
+    return receiver, position, sender if alone else (key - node)[receiver] + sender
 
 
 def _too_many(key: Array, total: int, owners: int, limit: int) -> bool:

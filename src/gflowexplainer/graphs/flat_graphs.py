@@ -81,8 +81,20 @@ class FlatGraphs:
         """Nodes of all graphs together."""
         return self.node_id.numel()
 
+    @cached_property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Returns an attribute, a tensor on the CPU, as an array; made once."""
+        if name not in self._arrays:
+            self._arrays[name] = getattr(self, name).numpy()
+        return self._arrays[name]
+
     def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
         """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
+        if self.x_row is None and isinstance(node, slice) and node == slice(None):
+            return self.x
         return self.x[node if self.x_row is None else self.x_row[node]]
 
     @cached_property
@@ -109,6 +121,19 @@ class FlatGraphs:
     def owner(self) -> Tensor:
         """Graph of each node, shape ``[n]``."""
         return segment_ids(self.node_counts, self.num_nodes)
+
+    @property
+    def edge_owner(self) -> Tensor:
+        """Graph of each edge, shape ``[e]``."""
+        if self.x.is_cpu:
+            return torch.from_numpy(self.array("owner")[self.array("edge_index")[0]])
+        return self.owner.index_select(0, self.edge_index[0])
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether any edge begins where it ends."""
+        source, target = self.array("edge_index") if self.x.is_cpu else self.edge_index
+        return bool((source == target).any())
 
     @cached_property
     def neighbor_row(self) -> Tensor:
@@ -152,17 +177,17 @@ class FlatGraphs:
 
     def _hops_on_cpu(self, start: NDArray[Any], limit: int) -> NDArray[Any]:
         """Does the same by NumPy, which begins sooner."""
-        neighbor = self.neighbor.numpy()
+        neighbor = self.array("neighbor")
         hops, newest = np.full(self.num_nodes, -1), start[start >= 0]
         hops[newest] = 0
         if limit <= _FEW_STEPS:
-            row = self.neighbor_row.numpy()
+            row = self.array("neighbor_row")
             for steps in range(1, limit):
                 # All entries are looked at again in each step, which for few steps is sooner done than choosing them.
                 reached = neighbor[(hops[row] == steps - 1).nonzero()[0]]
                 hops[reached[hops[reached] < 0]] = steps
             return hops
-        ptr, degree = self.neighbor_ptr.numpy(), self.degree.numpy()
+        ptr, degree = self.array("neighbor_ptr"), self.array("degree")
         for steps in range(1, min(limit, self.num_nodes)):
             reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
             hops[reached[hops.take(reached) < 0]] = steps

@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -283,6 +284,9 @@ class Instances(FlatGraphs):
 
         At graph level there is no explained node and every count is ``limit``.
         """
+        if self.x.is_cpu:
+            steps = self._hops_on_cpu(self.array("center"), limit)
+            return torch.from_numpy(np.where(steps < 0, limit, steps))
         hops = self.hops_from(self.center, limit)
         return hops.masked_fill_(hops < 0, limit)
 

@@ -148,12 +148,12 @@ def marginals(instances: Instances, subgraphs: Subgraphs, weight: Tensor) -> tup
 
 def edge_values(instances: Instances, neighbor_values: Tensor) -> Tensor:
     """Reads values given for neighbour entries ``[m]`` off at the model's edges ``[e]``; a self loop gets 0."""
-    source, target = instances.edge_index
     if neighbor_values.numel() == 0:
-        return neighbor_values.new_zeros(source.numel())
-    if source.device.type == "cpu":
-        pairs = source.numpy() * instances.num_nodes + target.numpy()
-        place, there = found_in(instances.neighbor_key.numpy(), pairs)
-        return torch.from_numpy(np.where(there, neighbor_values.numpy().take(place), 0))
+        return neighbor_values.new_zeros(instances.edge_index.size(1))
+    if instances.edge_index.is_cpu:
+        ends = instances.array("edge_index")
+        place, there = found_in(instances.array("neighbor_key"), ends[0] * instances.num_nodes + ends[1])
+        return torch.from_numpy(np.where(there, neighbor_values.numpy()[place], 0))
+    source, target = instances.edge_index
     position, found = find_sorted(instances.neighbor_key, source * instances.num_nodes + target)
     return torch.where(found, neighbor_values[position], 0)

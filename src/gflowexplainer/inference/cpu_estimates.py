@@ -16,28 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gflowexplainer.choices import Measure
-from gflowexplainer.flow.sampling import Rollouts
+from gflowexplainer.flow.cpu_record import CpuRecord
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.estimates import NEGLIGIBLE, Estimates
-from gflowexplainer.ops.numpy_segments import found_in, sum_exp, ticked_off
+from gflowexplainer.ops.numpy_segments import boundaries, found_in, sum_exp, ticked_off
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
-from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
 _ENTRIES_AT_ONCE = 1 << 20
-
-
-def on_cpu(rollouts: Rollouts, settings: Settings) -> bool:
-    """Says whether :class:`CpuEstimates` can read these rollouts: none of their states is there twice."""
-    states = rollouts.states
-    return (
-        states.frontier.device.type == "cpu"
-        and settings.measure == Measure.growth
-        and states.instances.other_end is None
-        and rollouts.flows is not None
-    )
 
 
 @dataclass(frozen=True)
@@ -76,22 +63,17 @@ class CpuEstimates:
     """Reads rollouts that followed a policy, without exploration, of every instance.
 
     Args:
-        rollouts: The rollouts.
+        record: What the rollouts did.
     """
 
-    def __init__(self, rollouts: Rollouts) -> None:
-        states, self.rollouts = rollouts.states, rollouts
-        assert rollouts.flows is not None
-        self.instances = states.instances
-        self.action, self.stop = (flow.numpy().astype(np.float64) for flow in rollouts.flows)
-        self.instance, self.members = states.instance.numpy(), states.members.numpy()
-        self.ptr, self.frontier = states.frontier_ptr.numpy(), states.frontier.numpy()
-        self.ways = self.ptr[1:] - self.ptr[:-1]
+    def __init__(self, record: CpuRecord) -> None:
+        self.record, self.instances = record, record.instances
+        self.action, self.stop = record.action.astype(np.float64), record.stop.astype(np.float64)
+        self.instance, self.ways = record.instance, record.ways
         self.owner = np.arange(self.ways.size).repeat(self.ways)
-        self.out = np.logaddexp(self.stop, sum_exp(self.action, self.ptr, self.owner))
-        self.state = rollouts.state.numpy()
-        self.end = self.state.take(rollouts.last.numpy())
-        self.of_rollout = self.instance.take(self.end)
+        self.out = np.logaddexp(self.stop, sum_exp(self.action, boundaries(self.ways), self.owner))
+        self.end = record.state[record.last]
+        self.of_rollout = self.instance[self.end]
         self.count = np.bincount(self.of_rollout, minlength=len(self.instances))
 
     @cached_property
@@ -101,7 +83,8 @@ class CpuEstimates:
 
     @cached_property
     def _subgraphs(self) -> Subgraphs:
-        return self.rollouts.states.subgraphs[torch.from_numpy(self._ends[0])]
+        end = self._ends[0]
+        return Subgraphs(torch.from_numpy(self.instance[end]), torch.from_numpy(self.record.members[end]))
 
     def find_effective_sizes(self, reward: Reward) -> Callable[[], Tensor]:
         """Returns what computes the :meth:`SampleWeights.effective_sizes` when somebody looks at them.
@@ -120,13 +103,13 @@ class CpuEstimates:
     def _weights(self) -> SampleWeights:
         end, which = self._ends
         grows = torch.from_numpy(self.ways.take(end) > 0)
-        ends = self.rollouts.successor.numpy() < 0
-        taken = self.stop.take(self.state)
+        record = self.record
+        taken = self.stop[record.state]
         if self.action.size:
-            taken = np.where(ends, taken, self.action.take(np.maximum(self.rollouts.chosen.numpy(), 0)))
-        steps = np.where(ends, 0.0, -np.log(np.maximum(self.ways, 1))[self.state])
-        along = steps - (taken - self.out.take(self.state))
-        summed = np.bincount(self.rollouts.rollout.numpy(), weights=along, minlength=self.end.size)
+            taken = np.where(record.goes_on, self.action[np.maximum(record.chosen, 0)], taken)
+        steps = np.where(record.goes_on, -np.log(np.maximum(self.ways, 1))[record.state], 0.0)
+        along = steps - (taken - self.out[record.state])
+        summed = np.bincount(record.rollout, weights=along, minlength=self.end.size)
         return SampleWeights(self._subgraphs, grows, which, summed, self.of_rollout, self.count)
 
     def estimates(self) -> Estimates:
@@ -137,30 +120,30 @@ class CpuEstimates:
 
     def _marginals(self) -> tuple[Array, Array]:
         """See :func:`~gflowexplainer.inference.estimates.expected_marginals`."""
-        instances, number = self.instances, self.instances.num_nodes
-        visits = np.bincount(self.state, minlength=self.ways.size) / np.maximum(self.count, 1).take(self.instance)
-        joins = np.exp(self.action - self.out.take(self.owner)) * visits.take(self.owner)
-        node: Array = np.bincount(self.frontier, weights=joins, minlength=number)
-        if self.rollouts.states.rooted:
+        instances, number, record = self.instances, self.instances.num_nodes, self.record
+        visits = np.bincount(record.state, minlength=self.ways.size) / np.maximum(self.count, 1)[self.instance]
+        joins = np.exp(self.action - self.out[self.owner])
+        joins *= visits[self.owner]
+        node: Array = np.bincount(record.frontier, weights=joins, minlength=number)
+        if record.rooted:
             root = np.zeros(number)
-            root[self.members[self.end, 0]] = 1
+            root[record.members[self.end, 0]] = 1
             node = node + root
-        keys = instances.neighbor_key.numpy()
+        keys = instances.array("neighbor_key")
         edge = np.zeros(keys.size)
         matter = (joins > NEGLIGIBLE).nonzero()[0]
-        used = int(self.rollouts.states.size.numpy().max())
         for begin in range(0, matter.size, _ENTRIES_AT_ONCE):
             part = matter[begin : begin + _ENTRIES_AT_ONCE]
-            members = self.members.take(self.owner.take(part), axis=0)[:, :used]
+            members = record.members.take(self.owner[part], axis=0)[:, : record.largest]
             entry, slot = (members >= 0).nonzero()
-            wanted = self.frontier.take(part).take(entry) * number + members[entry, slot]
-            position, found = found_in(keys, wanted)
-            weights = joins.take(part).take(entry[found])
+            wanted = record.frontier[part][entry] * number + members[entry, slot]
+            position, found = found_in(keys, wanted, number * number)
+            weights = joins[part][entry[found]]
             edge += np.bincount(position[found], weights=weights, minlength=edge.size)
         # An edge has been counted from the end that joined later; now from both.
         counted = edge.nonzero()[0]
-        row, neighbor = instances.neighbor_row.numpy(), instances.neighbor.numpy()
-        back, _ = found_in(keys, neighbor.take(counted) * number + row.take(counted))
+        row, neighbor = instances.array("neighbor_row"), instances.array("neighbor")
+        back, _ = found_in(keys, neighbor[counted] * number + row[counted])
         both = edge.copy()
-        both[back] += edge.take(counted)
+        both[back] += edge[counted]
         return node, both

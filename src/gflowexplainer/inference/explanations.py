@@ -31,7 +31,7 @@ from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
-from gflowexplainer.inference.cpu_estimates import CpuEstimates, on_cpu
+from gflowexplainer.inference.cpu_estimates import CpuEstimates
 from gflowexplainer.inference.doubts import Doubts
 from gflowexplainer.inference.estimates import (
     Estimates,
@@ -377,11 +377,12 @@ def explain_instances(
             Inference.search,
         )
     every = repeated(len(instances), num_samples, instances.device)
-    rollouts = sampler.sample(every, Stream.explaining, evenly=True)
-    if weighting == Weighting.policy and on_cpu(rollouts, sampler.settings):
-        counted = CpuEstimates(rollouts)
+    record = sampler.record(every, Stream.explaining, evenly=True) if weighting == Weighting.policy else None
+    if record is not None:
+        counted = CpuEstimates(record)
         estimates, effective = counted.estimates(), counted.find_effective_sizes(sampler.reward)
     else:
+        rollouts = sampler.sample(every, Stream.explaining, evenly=True)
         samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
         effective = partial(effective_sizes, instances, samples, log_weight)
         if weighting == Weighting.reward:

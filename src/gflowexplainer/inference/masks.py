@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,19 +44,19 @@ class Masks:
         against = reward.speaks_against() if isinstance(reward, ConsensusReward) else None
         if against is not None:
             found = torch.where(against, 0.0, found)
-        return _mean(found, self._shares).clamp(0, 1).float()
+        return _probability(_mean(found, self._shares))
 
     @cached_property
     def edge(self) -> Tensor:
         """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
         instances = self.sampler.instances
-        source, target = instances.edge_index
-        shares = [(weight, torch.minimum(share[source], share[target])) for weight, share in self._shares]
-        edge = _mean(edge_values(instances, self.estimates.neighbor), shares)
-        loop = source == target
-        if loop.any():
-            edge = torch.where(loop, self.node[source].to(edge), edge)
-        return edge.clamp(0, 1).float()
+        edge = edge_values(instances, self.estimates.neighbor)
+        if self._shares or instances.has_loops:
+            source, target = instances.edge_index
+            shares = [(weight, torch.minimum(share[source], share[target])) for weight, share in self._shares]
+            edge = _mean(edge, shares)
+            edge = torch.where(source == target, self.node[source].to(edge), edge)
+        return _probability(edge)
 
     @cached_property
     def _shares(self) -> list[tuple[float, Tensor]]:
@@ -76,13 +77,20 @@ class Masks:
             outer, size = [graph.nodes for graph in graphs], max(graph.x.size(0) for graph in shown)
         else:
             counts, place, value = instances.edge_counts, instances.edge_id, self.edge
-            row = instances.owner.index_select(0, instances.edge_index[0])
+            row = instances.edge_owner
             outer, size = [graph.edges for graph in graphs], max(graph.edge_index.size(1) for graph in shown)
         if any(ids is not None for ids in outer):
             parts = place.split(counts.tolist())
             place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
         row, column, value = (tensor.to(shown[0].x.device) for tensor in (row, place, value))
         return row, column, value, size
+
+
+def _probability(value: Tensor) -> Tensor:
+    """Brings what may be off by rounding into [0, 1]."""
+    if value.is_cpu:
+        return torch.from_numpy(np.minimum(np.maximum(value.numpy(), 0), 1).astype(np.float32))
+    return value.clamp(0, 1).float()
 
 
 def _mean(value: Tensor, shares: Sequence[tuple[float, Tensor]]) -> Tensor:

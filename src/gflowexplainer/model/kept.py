@@ -70,7 +70,9 @@ def _some(tensors: Iterable[Tensor]) -> bytes:
         if tensor.layout != torch.strided:
             continue
         near = tensor.is_cpu and tensor.dtype in _NUMPY
-        whole: Any = tensor.numpy(force=True) if near else tensor.detach()
+        whole: Any = tensor.detach()
+        if near:
+            whole = whole.numpy(force=True) if tensor.is_neg() else whole.numpy()
         flat = (whole if tensor.is_contiguous() else whole[:1]).reshape(-1)
         step = max(1, flat.shape[0] // _COMPARED)
         some = flat[: step * (_COMPARED + 1) : step]
@@ -241,13 +243,15 @@ def _look_at(model: nn.Module) -> tuple[dict[str, Tensor], tuple[Any, ...]]:
     """
     tensors: dict[str, Tensor] = {}
     said: list[Any] = [weakref.ref(model)]
-    for name, module in model.named_modules():
+    ahead, met = [("", model)], {id(model)}
+    while ahead:
+        name, module = ahead.pop()
         said += name, type(module)
         for key, value in vars(module).items():
             kind = type(value)
             if kind in _CONTAINERS:
                 continue
-            if isinstance(value, _PLAIN):
+            if kind in _PLAIN or isinstance(value, _PLAIN):
                 if key != "training":
                     said += key, value
             elif isinstance(value, Tensor):
@@ -256,6 +260,10 @@ def _look_at(model: nn.Module) -> tuple[dict[str, Tensor], tuple[Any, ...]]:
             for key, value in own.items():
                 if value is not None:
                     tensors[f"{name}.{key}"] = value
+        for key, inner in module._modules.items():
+            if inner is not None and id(inner) not in met:
+                met.add(id(inner))
+                ahead.append((f"{name}.{key}", inner))
     return tensors, tuple(said)
 
 

@@ -36,13 +36,16 @@ class Observation:
     Attributes:
         output: What it returns there, shape ``[n, C]``.
         embedding: Outputs of all its message-passing layers there, shape ``[n, H]``.
+        prediction: What that means, probabilities or values, shape ``[n, C]``, where it was read already.
     """
 
     output: Tensor
     embedding: Tensor
+    prediction: Tensor | None = None
 
     def __getitem__(self, index: Tensor) -> Observation:
-        return Observation(self.output.index_select(0, index), self.embedding.index_select(0, index))
+        prediction = None if self.prediction is None else self.prediction.index_select(0, index)
+        return Observation(self.output.index_select(0, index), self.embedding.index_select(0, index), prediction)
 
 
 class Observer:
@@ -104,7 +107,10 @@ class Observer:
     def _evaluate_whole(self) -> None:
         """Evaluates the model on the whole graph, whose features were found to be numbers."""
         rows = self.index.num_nodes
-        self.whole = Observation(*self.predictor.observe(self.x, self.edge_index, self.arguments, rows))
+        output, embedding = self.predictor.observe(self.x, self.edge_index, self.arguments, rows)
+        # It is kept between calls, so that it is read once and not anew for every node.
+        prediction = self.predictor.read(output) if self.predictor.level == "node" else None
+        self.whole = Observation(output, embedding, prediction)
 
     def _beyond_limit(self) -> bool:
         return self.limit is not None and self.index.num_nodes > self.limit

@@ -137,13 +137,15 @@ class NodeTask(Task):
         count = self.span.stop - self.span.start
         where = "the graph" if node_type is None else f"the type {node_type!r}"
         own = torch.arange(count, device=x.device) if index is None else check_index(index, count, x.device, where)
-        super().__init__(predictor, data, own + self.span.start)
+        super().__init__(predictor, data, own + self.span.start if self.span.start else own.clone())
         self._given = given_targets(predictor, target, own, count)
         self._graph_index = graph_index
         self._observer = Observer(predictor, x, edge_index, self._detached.arguments, graph_index, limit, whole=whole)
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
+        if range(len(self))[which] == range(len(self)):
+            return self._cut(self.index, self._given)
         return self._cut(self.index[which], None if self._given is None else self._given[which])
 
     def given(self) -> list[dict[str, Any]]:
@@ -165,7 +167,8 @@ class NodeTask(Task):
         whole = self._observer.whole
         if whole is not None:
             # What the model says of the whole graph is what it says of an instance in its surroundings.
-            return self.predictor.read(whole.output[nodes]).argmax(dim=1)
+            read = self.predictor.read(whole.output[nodes]) if whole.prediction is None else whole.prediction[nodes]
+            return read.argmax(dim=1)
         return Target.of(self.predictor, self._instances(nodes)).label
 
     @property
@@ -193,7 +196,7 @@ class NodeTask(Task):
         # What was predicted is what the model says with everything there, not on the instance alone.
         seen = self._observer.at(instances)
         self._kept.keep(predictor, self.graph, self._graph_index, self._observer.whole)
-        node_prediction = predictor.read(seen.output)
+        node_prediction = predictor.read(seen.output) if seen.prediction is None else seen.prediction
         if self.span != slice(0, self.num_nodes):
             # At nodes of other types the model predicts nothing.
             own = (instances.node_id >= self.span.start) & (instances.node_id < self.span.stop)
@@ -204,7 +207,7 @@ class NodeTask(Task):
         return TaskInputs(
             predictor,
             instances,
-            Target.of(predictor, instances, label, prediction=node_prediction[instances.center]),
+            Target.of(predictor, instances, label, prediction=node_prediction.index_select(0, instances.center)),
             embedding=seen.embedding,
             node_prediction=node_prediction,
             index=nodes,

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 _ONE = np.ones((), dtype=np.int64)
 """NumPy takes an array without axes sooner than a number."""
+_FEW = 256
+"""Keys that are looked up one by one sooner than counted through."""
 _CLOSE = 16
 """Keys lie close where there is one for each so many numbers."""
 
@@ -25,7 +27,10 @@ def ticked_off(keys: Array, bound: int) -> tuple[Array, Array]:
     """Lists the different keys of ``[N]``, ascending, all in ``[0, bound)``, and which of them each key is."""
     there = np.zeros(bound, dtype=bool)
     there[keys] = True
-    return there.nonzero()[0], (there.cumsum() - _ONE)[keys]
+    different = there.nonzero()[0]
+    place = np.empty(bound, dtype=np.int64)
+    place[different] = np.arange(different.size)
+    return different, place[keys]
 
 
 def first_places(keys: Array) -> tuple[Array, Array, Array]:
@@ -34,16 +39,27 @@ def first_places(keys: Array) -> tuple[Array, Array, Array]:
     ordered = keys[order]
     new = np.ones(keys.size, dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    place = new.nonzero()[0]
+    different = ordered[place]
+    if keys.size <= _FEW:
+        return different, order[place], different.searchsorted(keys)
     group = np.empty(keys.size, dtype=np.int64)
     group[order] = new.cumsum() - _ONE
-    new = new.nonzero()[0]
-    return ordered[new], order[new], group
+    return different, order[place], group
 
 
-def found_in(haystack: Array, needles: Array) -> tuple[Array, Array]:
-    """Does what :func:`~gflowexplainer.ops.sorting.find_sorted` does: positions, and whether each needle is there."""
+def found_in(haystack: Array, needles: Array, bound: int | None = None) -> tuple[Array, Array]:
+    """Does what :func:`~gflowexplainer.ops.sorting.find_sorted` does: positions, and whether each needle is there.
+
+    Where all are known to be in ``[0, bound)`` and needles lie close, they are looked up in a table, not searched for.
+    """
     if haystack.size == 0:
         return np.zeros(needles.shape, dtype=np.int64), np.zeros(needles.shape, dtype=bool)
+    if bound is not None and bound <= needles.size:
+        place = np.full(bound, -1)
+        place[haystack] = np.arange(haystack.size)
+        position = place[needles]
+        return position, position >= 0
     position = np.minimum(haystack.searchsorted(needles), haystack.size - 1)
     return position, haystack.take(position) == needles
 

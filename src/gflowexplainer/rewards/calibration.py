@@ -6,7 +6,6 @@ They are small, whatever the bound on explanations: nothing that is learned or c
 from __future__ import annotations
 
 import torch
-from torch.nn import functional
 
 from gflowexplainer.choices import Removal
 from gflowexplainer.flow.growth import grow_at_random
@@ -44,18 +43,20 @@ def random_subgraphs(
     """
     every = repeated(len(instances), rollouts, instances.device)
     keys = rollout_keys(instances, every, settings.seed, stream)
-    start = None if instances.level == "graph" else instances.center.index_select(0, every)
+    start = None
+    if instances.level != "graph":
+        start = instances.center.expand(rollouts) if len(instances) == 1 else instances.center.index_select(0, every)
     bound = MEASURED_NODES
     if instances.within is not None:
         # Both ends of a link have to be reached.
         bound = max(bound, int(instances.within.max()))
     elif ends:
         most = min(bound, max(2, instances.largest // 2))
-        members = grow_at_random(instances, every, start, most, keys).members
         # As wide as if they had grown on: sums over the members of an instance round alike beside any others.
-        members = functional.pad(members, (0, min(bound, instances.largest) - members.size(1)), value=-1)
+        found = grow_at_random(instances, every, start, most, keys, width=min(bound, instances.largest))
         if len(instances) == 1:
-            return Subgraphs(every, members)
+            return found
+        members = found.members
         half = (instances.node_counts // 2).clamp(min=2)[every, None]
         place = torch.arange(members.size(1), device=half.device)
         return Subgraphs(every, torch.where(place < half, members, -1))

@@ -64,12 +64,13 @@ class Consensus:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
         if target.label is None:
             return self.weight[-1:].expand(target.prediction.size(0), -1)
-        if int(target.label.max()) >= self.weight.size(0):
+        largest = int(target.label if target.label.numel() == 1 else target.label.max())
+        if largest >= self.weight.size(0):
             raise CheckpointError(
-                f"The consensus knows {self.weight.size(0) - 1} classes, but class {int(target.label.max())} is "
-                "explained. It belongs to another model; fit again."
+                f"The consensus knows {self.weight.size(0) - 1} classes, but class {largest} is explained. It belongs "
+                "to another model; fit again."
             )
-        return self.weight[target.label]
+        return self.weight.narrow(0, largest, 1) if target.label.numel() == 1 else self.weight[target.label]
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""

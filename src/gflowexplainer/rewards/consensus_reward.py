@@ -20,10 +20,11 @@ size: otherwise ends that speak against the link would be outweighed by ever mor
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.choices import Direction
@@ -38,10 +39,13 @@ from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.evidence import Evidence
 
+Numbers = TypeVar("Numbers", Tensor, NDArray[Any])
 _LEAST_SPREAD = 0.2
 _OWN_GROWTH = 0.25
 _TIE = 0.03
 """What doubling a subgraph costs, in units of the spread of log-rewards over ln 2: enough to decide between equals."""
+_SQUARE = 256
+"""Nodes of a single instance up to which the evidence of its edges is written out as a matrix."""
 _STRONGEST = 2.2
 """Spreads between the usual subgraph of a graph and its strongest pair of nodes, at most."""
 
@@ -89,16 +93,27 @@ class ConsensusReward(Reward):
         self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
         self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
-        self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
+        self._counted: Tensor | None = None
         if instances.other_end is not None:
+            self._counted = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
             self._counted[instances.roots] = False
 
     def node_values(self) -> Tensor:
         """Returns what speaks for each node, itself and its edges on average, in units of log-reward, ``[n, 2]``."""
         instances = self.instances
+        if self.node_value.is_cpu:
+            return torch.from_numpy(self._node_values_on_cpu())
         edges = segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
         edges = edges / instances.degree.clamp(min=1)
         return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
+
+    def _node_values_on_cpu(self) -> NDArray[Any]:
+        """Does the same by NumPy, which begins sooner."""
+        instances = self.instances
+        row, degree = instances.array("neighbor_row"), instances.array("degree")
+        edges = np.bincount(row, weights=self.entry_value.numpy(), minlength=instances.num_nodes)
+        exponent = (self.beta / self.spread.numpy())[instances.array("owner")]
+        return np.array((self.node_value.numpy() * exponent, edges / np.maximum(degree, 1) * exponent)).T
 
     def contributions(self) -> Tensor:
         """Returns what each node adds to the log-odds of the class or to the value, signed, shape ``[n]``.
@@ -187,7 +202,12 @@ class ConsensusReward(Reward):
         """
         if not self.consensus.spread:
             self.consensus = replace(self.consensus, spread=float(self.spread.median()))
-        self.spread = self.spread.clamp(min=_LEAST_SPREAD * self.consensus.spread)
+        least = _LEAST_SPREAD * self.consensus.spread
+        if self.spread.is_cpu:
+            self.spread = torch.from_numpy(np.maximum(self.spread.numpy(), least))
+            self._tie = torch.from_numpy(_TIE * self.spread.numpy().astype(np.float64))
+            return
+        self.spread = self.spread.clamp(min=least)
         self._tie = _TIE * self.spread.double()
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
@@ -201,6 +221,8 @@ class ConsensusReward(Reward):
         return self._log_score(subgraphs)
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        if subgraphs.members.is_cpu:
+            return torch.from_numpy(self._log_score_on_cpu(subgraphs))
         return self._per_node(*self._summed(subgraphs), subgraphs.instance)
 
     def _log_score_grown(self, subgraphs: Subgraphs, row: Tensor, node: Tensor) -> Tensor:
@@ -223,40 +245,69 @@ class ConsensusReward(Reward):
         scale = size ** (1 - self._growth) if self._growth else size
         return self._directed(evidence) / scale - self._tie.index_select(0, instance) * size.log()
 
+    def _log_score_on_cpu(self, subgraphs: Subgraphs) -> NDArray[Any]:
+        """Does the same by NumPy, which begins sooner."""
+        evidence, size = self._summed_on_cpu(subgraphs)
+        size = np.maximum(size, 1)
+        scale = (torch.from_numpy(size) ** (1 - self._growth)).numpy() if self._growth else size
+        return self._directed(evidence) / scale - self._tie.numpy()[subgraphs.instance.numpy()] * np.log(size)
+
     def _summed(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
         """Sums up the evidence of subgraphs, and counts their nodes, as real numbers, both ``[B]``."""
-        if subgraphs.members.device.type == "cpu":
-            return self._summed_on_cpu(subgraphs)
+        if subgraphs.members.is_cpu:
+            summed, size = self._summed_on_cpu(subgraphs)
+            return torch.from_numpy(summed), torch.from_numpy(size)
         members = subgraphs.members.clamp(min=0)
-        filled = subgraphs.filled & self._counted[members]
+        filled = subgraphs.filled if self._counted is None else subgraphs.filled & self._counted[members]
         evidence = torch.where(filled, self.node_value[members], 0).sum(dim=1)
         inner = inner_edges(self.instances, subgraphs)
         # An edge has the same value seen from either end.
         evidence.index_add_(0, inner.subgraph, self.entry_value[inner.entry])
         return evidence, filled.sum(dim=1).double()
 
-    def _summed_on_cpu(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
+    def _summed_on_cpu(self, subgraphs: Subgraphs) -> tuple[NDArray[Any], NDArray[Any]]:
         """Does the same by NumPy, which begins sooner."""
         members = subgraphs.members.numpy()
         filled, member = members >= 0, np.maximum(members, 0)
-        counted = filled & self._counted.numpy().take(member)
-        evidence = np.where(counted, self.node_value.numpy().take(member), 0).sum(axis=1)
-        used = int(filled.sum(axis=1).max(initial=0))
-        one, other = ordered_pairs(used)
+        counted = filled if self._counted is None else filled & self._counted.numpy()[member]
+        evidence = np.where(counted, self.node_value.numpy()[member], 0).sum(axis=1)
+        nodes = filled.sum(axis=1)
+        one, other = ordered_pairs(int(nodes.max(initial=0)))
+        small = len(self.instances) == 1 and self.instances.num_nodes <= _SQUARE
+        sum_up = self._sum_of_matrix if small else self._sum_of_entries
+        evidence = evidence + sum_up(members, filled, one, other)
+        return evidence, (nodes if counted is filled else counted.sum(axis=1)).astype(np.float64)
+
+    def _sum_of_entries(
+        self, members: NDArray[Any], filled: NDArray[Any], one: NDArray[Any], other: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Sums up the evidence of edges between members ``[B, K]``, by slots ``one`` and ``other``: ``[B]``."""
         # Slots are filled from the front, so the later one tells whether there are two.
         row, pair = filled.take(other, axis=1).nonzero()
-        wanted = members[row, one.take(pair)] * self.instances.num_nodes + members[row, other.take(pair)]
-        entry, found = found_in(self.instances.neighbor_key.numpy(), wanted)
-        value = self.entry_value.numpy().take(entry[found])
-        evidence = evidence + np.bincount(row[found], weights=value, minlength=evidence.size)
-        return torch.from_numpy(evidence), torch.from_numpy(counted.sum(axis=1).astype(np.float64))
+        wanted = members[row, one[pair]] * self.instances.num_nodes + members[row, other[pair]]
+        entry, found = found_in(self.instances.array("neighbor_key"), wanted)
+        value = self.entry_value.numpy()[entry[found]]
+        return np.bincount(row[found], weights=value, minlength=members.shape[0])
+
+    def _sum_of_matrix(
+        self, members: NDArray[Any], filled: NDArray[Any], one: NDArray[Any], other: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Does the same for a single small instance: pairs that are no neighbours add nothing."""
+        value = np.zeros(self.instances.num_nodes**2)
+        value[self.instances.array("neighbor_key")] = self.entry_value.numpy()
+        place = members.take(one, axis=1) * self.instances.num_nodes + members.take(other, axis=1)
+        pairs = value[place]
+        if not filled.all():
+            pairs *= filled.take(other, axis=1)
+        row = np.arange(members.shape[0]).repeat(one.size)
+        return np.bincount(row, weights=pairs.reshape(-1), minlength=members.shape[0])
 
     @property
     def _growth(self) -> float:
         return _OWN_GROWTH if self.consensus.uses_own else 0.0
 
-    def _directed(self, value: Tensor) -> Tensor:
+    def _directed(self, value: Numbers) -> Numbers:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
         if self.target.label is not None or self.direction == Direction.up:
             return value
-        return value.abs() if self.direction == Direction.any else -value
+        return abs(value) if self.direction == Direction.any else -value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -98,7 +99,9 @@ class Evidence:
 
     def node_values(self, weight: Tensor) -> Tensor:
         """Values every node by the weights ``[I, P]`` of its instance, shape ``[n]``."""
-        own = weight[:, : self.kind.size(1)].index_select(0, self.instances.owner)
+        own = weight[:, : self.kind.size(1)]
+        if weight.size(0) > 1:
+            own = own.index_select(0, self.instances.owner)
         return (self.kind * own).sum(dim=1)
 
     def entry_values(self, weight: Tensor) -> Tensor:
@@ -106,6 +109,8 @@ class Evidence:
         kinds, instances = self.kind.size(1), self.instances
         row = instances.neighbor_row
         if not self._by_pair and not num_relations(instances):
+            if weight.size(0) == 1:
+                return weight[0, kinds + 1].expand(row.numel())
             return weight[:, kinds + 1].index_select(0, instances.owner.index_select(0, row))
         values = []
         for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
@@ -184,7 +189,7 @@ def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = No
     if kind != EvidenceType.shared:
         own = losses(inputs.predictor, inputs.instances, inputs.target) if own is None else own
         columns.append(own.double())
-    return torch.cat(columns, dim=1)
+    return columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
 
 
 def _shared(inputs: TaskInputs) -> Tensor:
@@ -209,6 +214,9 @@ def _predictions(inputs: TaskInputs) -> Tensor:
     assert prediction is not None
     if label is None:
         return prediction
+    if len(inputs) == 1 and prediction.is_cpu:
+        columns, own = prediction.detach().numpy(), int(label)
+        return torch.from_numpy(np.concatenate((columns, columns[:, own : own + 1]), axis=1, dtype=np.float64))
     return torch.cat([prediction, prediction.gather(1, label[inputs.instances.owner, None])], dim=1)
 
 

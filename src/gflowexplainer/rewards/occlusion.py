@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -26,11 +28,16 @@ class NodeLosses:
 
     def __init__(self, inputs: TaskInputs) -> None:
         self._inputs = inputs
-        self._asked = torch.zeros(inputs.instances.num_nodes, dtype=torch.bool, device=inputs.instances.device)
         self._lost: Tensor | None = None
         self._gained: Tensor | None = None
         self._added: Tensor | None = None
         self._whole: Tensor | None = None
+
+    @cached_property
+    def _asked(self) -> Tensor:
+        """Marks the nodes that the model was asked about, shape ``[n]``."""
+        instances = self._inputs.instances
+        return torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
 
     def at(self, which: Tensor | None = None) -> Tensor:
         """Returns :func:`losses`, shape ``[n, 1]``, of the nodes ``which`` ``[n]`` at least; of all if not given."""
