@@ -102,7 +102,7 @@ def test_what_was_asked_already_is_not_asked_again() -> None:
         graph.x[8, 0] = mark
     predictor = Predictor(model, level="graph", mode="regression", num_hops=1)
     inputs = TaskInputs.of(predictor, Instances.of_graphs(graphs))
-    reward = prepare_reward(Settings(max_nodes=4, evidence="own"), inputs)
+    reward = prepare_reward(Settings(max_nodes=4, evidence="own", keep_probability=0.5), inputs)
     assert reward.own is not None
     asked = []
     handle = model.register_forward_pre_hook(lambda _, given: asked.append(given[0].size(0)))

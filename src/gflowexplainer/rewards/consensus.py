@@ -75,7 +75,7 @@ class Consensus:
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
-        scalars = [self.spread, self.beside, self.strongest_loss, self.gradients.share]
+        scalars = [self.spread, self.beside, self.strongest_loss, self.gradients.share, self.gradients.usual]
         return {
             "basis": self.basis,
             "weight": self.weight,
@@ -92,8 +92,8 @@ class Consensus:
             basis, weight = tensors["basis"], tensors["weight"]
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
-            spread, beside, strongest_loss, share = tensors["scalars"].tolist()
-            gradients = GradientShare(share, tensors["blank"])
+            spread, beside, strongest_loss, share, usual = tensors["scalars"].tolist()
+            gradients = GradientShare(share, usual, tensors["blank"])
             return cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients)
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(

@@ -43,12 +43,14 @@ def find_gradient_share(
         return GradientShare()
     added, asked = some
     rows = torch.nonzero(asked[subgraphs.instance]).flatten()
-    share = fit_share(subgraphs[rows], found.value[rows], lost[:, 0], added)
-    return GradientShare(share, blank) if share >= LEAST else GradientShare()
+    share, usual = fit_share(subgraphs[rows], found.value[rows], lost[:, 0], added)
+    return GradientShare(share, usual, blank) if share >= LEAST else GradientShare()
 
 
-def fit_share(subgraphs: Subgraphs, measured: Tensor, lost: Tensor, added: Tensor) -> float:
+def fit_share(subgraphs: Subgraphs, measured: Tensor, lost: Tensor, added: Tensor) -> tuple[float, float]:
     """Returns the weight of gradients beside that of losses, where both predict what was measured, in [0, 1].
+
+    And what a node adds of which gradients say nothing, since its features are those that they start from.
 
     Args:
         subgraphs: ``B`` subgraphs.
@@ -61,4 +63,6 @@ def fit_share(subgraphs: Subgraphs, measured: Tensor, lost: Tensor, added: Tenso
     ridge = torch.full((description.size(1),), RIDGE, dtype=torch.double, device=description.device)
     weight = fit_weights(description, measured, subgraphs.instance, None, 0, ridge, math.inf)[-1]
     by_loss, by_gradient = weight[:2].clamp(min=0).tolist()
-    return by_gradient / (by_loss + by_gradient) if by_gradient > 0 else 0.0
+    if by_gradient <= 0:
+        return 0.0, 0.0
+    return by_gradient / (by_loss + by_gradient), float(weight[2]) / by_gradient

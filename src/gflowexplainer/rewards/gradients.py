@@ -32,15 +32,17 @@ class GradientShare:
 
     Attributes:
         share: What they count, in [0, 1].
+        usual: What a node adds whose features tell nothing.
         blank: Features that tell nothing, from which they start, shape ``[F]``; empty where they do not count.
     """
 
     share: float = 0.0
+    usual: float = 0.0
     blank: Tensor = field(default_factory=lambda: torch.zeros(0))
 
     def mix(self, lost: Tensor, added: Tensor | None) -> Tensor:
         """Returns the mean of what is lost and of what features add, where that is known, both ``[n, 1]``."""
-        return lost if added is None else torch.lerp(lost, added.to(lost), self.share)
+        return lost if added is None else torch.lerp(lost, added.to(lost) + self.usual, self.share)
 
 
 def telling_nothing(instances: Instances) -> Tensor | None:
