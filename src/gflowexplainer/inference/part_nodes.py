@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.inference.loose_ends import without_loose_ends
 from gflowexplainer.inference.preservation import MARGIN, NEARLY, Preservation, measure_preservation
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
 from gflowexplainer.inference.strongest_sets import (
     LITTLE_PROBABILITY,
+    Measure,
     StrongSet,
     complete_sets,
     find_strongest_sets,
@@ -119,7 +121,22 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
     left = [i for i in asked if i not in found]
     for i, nodes in _grown(reward, neighbors, left, alone, (probability, lost)).items():
         chosen[i] = nodes
-    return chosen
+    if instances.level != "graph" or reward.target.label is None:
+        return chosen
+    trimmed = without_loose_ends(_measure(reward), neighbors, dict(enumerate(chosen)), probability.tolist())
+    return list(trimmed.values())
+
+
+def _measure(reward: Reward) -> Measure:
+    """Returns what asks the model how strong a class is with only some nodes, and whether they preserve it."""
+
+    def measure(asked: Sequence[tuple[int, NodeSet]]) -> list[tuple[float, bool]]:
+        found = measure_preservation(reward, asked)
+        owner = torch.tensor([i for i, _ in asked], device=found.prediction.device)
+        strength = reward.target.strength(found.prediction, owner)
+        return list(zip(strength.tolist(), found.held.tolist(), strict=True))
+
+    return measure
 
 
 def _grown(
@@ -194,12 +211,7 @@ def _standing_out(
         if i not in settled
     }
 
-    def measure(asked: Sequence[tuple[int, NodeSet]]) -> list[tuple[float, bool]]:
-        found = measure_preservation(reward, asked)
-        owner = torch.tensor([i for i, _ in asked], device=found.prediction.device)
-        strength = target.strength(found.prediction, owner)
-        return list(zip(strength.tolist(), found.held.tolist(), strict=True))
-
+    measure = _measure(reward)
     sizes = {i: len(first) for i, first in enumerate(firsts) if held[i]}
     completed = complete_sets(measure, neighbors, {i: firsts[i] for i in starts if not held[i]}, starts, value)
     picked = {}

@@ -55,7 +55,7 @@ def find_strongest_sets(
     now = dict(starts)
     while now := {i: nodes for i, nodes in now.items() if len(nodes) > 1}:
         smaller = {i: {node: nodes - {node} for node in sorted(nodes)} for i, nodes in now.items()}
-        for i, choices in _measured(measure, smaller).items():
+        for i, choices in measure_choices(measure, smaller).items():
             node = min(choices, key=lambda node: (-round(choices[node].strength / _EQUAL), value[node], node))
             now[i] = choices[node].nodes
             keep_strongest(found[i], choices[node])
@@ -69,7 +69,7 @@ def find_strongest_sets(
         # One more than is wanted says what comes after the last one.
         larger = {i: choices for i, choices in larger.items() if choices and len(now[i]) <= most[i]}
         now = {}
-        for i, choices in _measured(measure, larger).items():
+        for i, choices in measure_choices(measure, larger).items():
             one = choices[_strongest(choices, value)]
             now[i] = one.nodes
             keep_strongest(found[i], one)
@@ -104,7 +104,7 @@ def complete_sets(
             if len(nodes) <= 2 * len(incomplete[i])
         }
         now = {}
-        for i, choices in _measured(measure, {i: choices for i, choices in larger.items() if choices}).items():
+        for i, choices in measure_choices(measure, {i: choices for i, choices in larger.items() if choices}).items():
             one = choices[_strongest(choices, value)]
             found[i].append(one)
             if not one.held:
@@ -117,7 +117,7 @@ def _strongest(choices: Mapping[int, StrongSet], value: Sequence[float]) -> int:
     return max(choices, key=lambda node: (round(choices[node].strength / _EQUAL), value[node], -node))
 
 
-def _measured(measure: Measure, asked: Mapping[int, Mapping[int, NodeSet]]) -> dict[int, dict[int, StrongSet]]:
+def measure_choices(measure: Measure, asked: Mapping[int, Mapping[int, NodeSet]]) -> dict[int, dict[int, StrongSet]]:
     """Measures sets of many instances, each named by the node that it differs by."""
     flat = [(i, node, nodes) for i, choices in asked.items() for node, nodes in choices.items()]
     found: dict[int, dict[int, StrongSet]] = {i: {} for i in asked}
