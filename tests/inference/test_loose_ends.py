@@ -51,8 +51,10 @@ def test_what_preserves_the_prediction_stays() -> None:
 
 
 def test_what_the_evidence_names_stays_though_nobody_misses_it() -> None:
-    sure = (0.9, 0.9, 0.9, 0.9, 0.95, 0.3, 0.2)
-    assert left_of(Adds({0: 5, 1: 5, 2: 5, 3: 5}), {0, 1, 2, 3, 4}, value=sure) == [{0, 1, 2, 3, 4}]
+    measure = Adds({0: 5, 1: 5, 2: 5, 3: 5})
+    for probability, left in ((0.95, {0, 1, 2, 3, 4}), (0.65, {0, 1, 2, 3, 4}), (0.55, {0, 1, 2, 3})):
+        value = (0.9, 0.9, 0.9, 0.9, probability, 0.3, 0.2)
+        assert left_of(measure, {0, 1, 2, 3, 4}, value=value) == [left]
 
 
 def test_sets_without_ends_cost_nothing_and_others_do_not_matter() -> None:

@@ -1,4 +1,4 @@
-"""Takes away what only hangs on a node set: by one edge or none, less probable than most of it, and not missed.
+"""Takes away what only hangs on a node set: by one edge or none, far less probable than it, and not missed.
 
 A node beside a needed place looks a little like it, since masks of graphs count neighbours too. Nodes that close a ring
 or join others are left alone, also those that a sure model does not miss: they belong to what it looks at.
@@ -14,6 +14,8 @@ from gflowexplainer.inference.strongest_sets import Measure, StrongSet, measure_
 
 MISSED = 0.3
 """Share of what the usual node of a set does that one does which hangs on it by one edge and belongs to it."""
+LIKELY = 2 / 3
+"""Share of the probability of the usual node of a set from which on one belongs to it, missed or not."""
 _FEWEST = 3
 
 
@@ -47,9 +49,9 @@ def without_loose_ends(
 
 
 def _ends(neighbors: Neighbors, nodes: NodeSet, value: Sequence[float]) -> list[int]:
-    """Returns the nodes of a set with at most one neighbour in it that are less probable than the usual one."""
-    usual = median(value[node] for node in nodes)
-    unlikely = [node for node in sorted(nodes) if value[node] < usual]
+    """Returns the nodes of a set with at most one neighbour in it that are far less probable than the usual one."""
+    likely = LIKELY * median(value[node] for node in nodes)
+    unlikely = [node for node in sorted(nodes) if value[node] < likely]
     return [node for node in unlikely if sum(other in nodes for other in neighbors.of(node)) <= 1]
 
 
