@@ -110,12 +110,31 @@ def test_a_trial_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(("effect", "taken"), [(0.85, True), (0.72, False), (None, False)])
 def test_gradients_are_followed_only_where_they_show_far_more_than_contexts(effect, taken) -> None:
     shown = [replace(trial("shared", 0.6), effect=0.6), replace(trial("shared", 0.4, keep=0.5), effect=0.65)]
-    by_gradients = replace(trial("shared", 0.9, keep=1.0, reproducible=1.0), effect=effect, by_gradients=True)
+    by_gradients = replace(trial("shared", 0.8, keep=1.0, reproducible=1.0), effect=effect, by_gradients=True)
     chosen = choose([*shown, trial("own", 0.7), by_gradients])
     assert chosen.by_gradients == taken
     # Where they are, single losses show little; where they are not, nothing has changed.
     usual = weight_beside([*shown, trial("own", 0.7)], shown[0], "graph")
     assert weight_beside([*shown, trial("own", 0.7), by_gradients], chosen, "graph") == (0.0 if taken else usual)
+
+
+@pytest.mark.parametrize(
+    ("explained", "effect", "incomplete", "taken"),
+    [
+        pytest.param(0.9, 0.66, 0.0, True, id="clearer and no less"),
+        pytest.param(0.9, 0.64, 0.0, False, id="a little less"),
+        pytest.param(0.75, 0.66, 0.0, False, id="hardly clearer"),
+        pytest.param(0.9, 0.66, 0.8, False, id="one place of several"),
+    ],
+)
+def test_gradients_that_are_far_clearer_need_not_show_more(explained, effect, incomplete, taken) -> None:
+    """What contexts show explains .5 of .7 that can be reproduced."""
+    shown = [replace(trial("shared", 0.5, reproducible=0.7), effect=0.6)]
+    shown += [replace(trial("shared", 0.3, keep=0.5, reproducible=0.8), effect=0.65)]
+    by_gradients = replace(
+        trial("shared", explained, keep=1.0, reproducible=1.0), effect=effect, incomplete=incomplete, by_gradients=True
+    )
+    assert choose([*shown, by_gradients]).by_gradients == taken
 
 
 def test_own_evidence_that_is_believed_is_not_given_up_for_gradients() -> None:

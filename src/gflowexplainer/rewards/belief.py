@@ -15,7 +15,8 @@ show what belongs to it elsewhere.
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
 evidence, one is not taken that rates best what does far less to the model than what others rate best. And what was
-fitted to gradients is taken only if it rates best what does far more to the model than all that contexts have shown.
+fitted to gradients is taken only if it rates best what does far more to the model than all that contexts have shown; or
+no less, enough by itself, where it describes gradients far better than anything describes contexts.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ SILENT = 0.1
 CLEAR = 0.3
 """What weights of each class must explain to be taken where one set of weights for all says nothing."""
 SMALLER, APART = 0.05, 0.1
-"""How much more of the variance smaller contexts, and weights of each class, must explain to be taken."""
+"""How much more of the variance smaller contexts, and weights of each class or of gradients, must explain to be
+taken."""
 WEAKER = 0.1
 """How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
 
@@ -63,11 +65,28 @@ def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> Evidence
     """
     told = [trial for trial in trials if not trial.by_gradients]
     chosen = _choose(told, values)
-    most = max((t.effect for t in told if t.effect is not None), default=None)
-    if most is None or chosen.evidence != EvidenceType.shared:
+    shared = [t for t in told if t.effect is not None]
+    if not shared or chosen.evidence != EvidenceType.shared:
         return chosen
-    more = [t for t in trials if t.by_gradients and t.effect is not None and t.effect > most + WEAKER]
-    return max(more, key=lambda trial: trial.effect or 0.0, default=chosen)
+    most, clear = max(t.effect or 0.0 for t in shared), max(map(_clarity, shared))
+    better = [
+        t
+        for t in trials
+        if t.by_gradients
+        and t.effect is not None
+        and (t.effect > most + WEAKER or (t.effect >= most and _is_enough(t) and _clarity(t) >= clear + APART))
+    ]
+    return max(better, key=lambda trial: trial.effect or 0.0, default=chosen)
+
+
+def _clarity(trial: EvidenceTrial) -> float:
+    """Returns the share of what can be reproduced that a trial explains."""
+    return trial.explained / trial.reproducible if trial.reproducible > 0 else 0.0
+
+
+def _is_enough(trial: EvidenceTrial) -> bool:
+    """Says whether the subgraphs that evidence rates best hold a class by themselves, as far as they are needed."""
+    return (trial.incomplete or 0.0) < LITTLE
 
 
 def _choose(trials: Sequence[EvidenceTrial], values: bool) -> EvidenceTrial:
