@@ -6,10 +6,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import CheckpointError, GFlowExplainerError
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.calibration import random_subgraphs
 from gflowexplainer.rewards.gradient_share import fit_share
+from gflowexplainer.rewards.gradients import integrated_gradients
 from gflowexplainer.rewards.measuring import sums_over
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import random_graph
@@ -29,6 +33,13 @@ def test_the_share_is_that_of_the_weights(by_loss, by_gradient, wanted) -> None:
     assert usual == pytest.approx(0.4 if wanted else 0, abs=0.05)
 
 
+def test_features_of_another_width_are_refused() -> None:
+    instances = Instances.of_graphs([random_graph(6, 0.3)])
+    inputs = TaskInputs.of(Predictor(Sums(), level="graph", mode="regression", num_hops=1), instances)
+    with pytest.raises(CheckpointError, match="fit again"):
+        integrated_gradients(inputs, torch.zeros(1))
+
+
 class Sums(nn.Module):
     """The value of a graph is the sum of the first feature over its nodes."""
 
@@ -36,7 +47,7 @@ class Sums(nn.Module):
         return torch.zeros(int(batch.max()) + 1, 1).index_add(0, batch, x[:, :1])
 
 
-def test_what_gradients_are_relative_to_is_added_again() -> None:
+def test_what_gradients_are_relative_to_is_added_again(tmp_path) -> None:
     """Of a sum, losses are exact; gradients say the same, less what a node of mean features adds."""
     graphs = [random_graph(10, 0.2, seed=seed) for seed in range(8)]
     for graph in graphs:
@@ -47,6 +58,15 @@ def test_what_gradients_are_relative_to_is_added_again() -> None:
     assert explainer.evidence_report().gradient_share > 0.2
     for graph, found in zip(graphs, explainer.explain(Sums(), graphs, model_config=config), strict=True):
         assert torch.allclose(found.node_contributions.view(-1).float(), graph.x[:, 0], atol=0.05)
+    explainer.save(tmp_path)
+    again = GFlowExplainer.load(tmp_path)
+    assert again.evidence_report() == explainer.evidence_report()
+    one, other = (who.explain(Sums(), graphs[:1], model_config=config)[0] for who in (explainer, again))
+    assert torch.equal(one.node_mask, other.node_mask)
+    for graph in graphs:
+        graph.x = graph.x[:, :2]
+    with pytest.raises(GFlowExplainerError):
+        again.explain(Sums(), graphs, model_config=config)
 
 
 class Reads(nn.Module):

@@ -76,13 +76,9 @@ class Consensus:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
         scalars = [self.spread, self.beside, self.strongest_loss, self.gradients.share, self.gradients.usual]
-        return {
-            "basis": self.basis,
-            "weight": self.weight,
-            "trials": rows,
-            "scalars": torch.tensor(scalars, dtype=torch.double),
-            "blank": self.gradients.blank,
-        }
+        found = {"basis": self.basis, "weight": self.weight, "trials": rows}
+        found["scalars"] = torch.tensor(scalars, dtype=torch.double)
+        return found | ({"blank": self.gradients.blank} if self.gradients.share else {})
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Consensus:
@@ -93,7 +89,7 @@ class Consensus:
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
             spread, beside, strongest_loss, share, usual = tensors["scalars"].tolist()
-            gradients = GradientShare(share, usual, tensors["blank"])
+            gradients = GradientShare(share, usual, tensors["blank"]) if share else GradientShare()
             return cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients)
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(

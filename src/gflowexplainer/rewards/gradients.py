@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import ModelError
+from gflowexplainer.errors import CheckpointError, ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
@@ -63,6 +63,11 @@ def integrated_gradients(inputs: TaskInputs, blank: Tensor | None = None) -> Ten
     """
     instances, label = inputs.instances, inputs.target.label
     cost = inputs.predictor.cost(instances) * _COST
+    if blank is not None and blank.shape != (instances.x.size(1),):
+        raise CheckpointError(
+            f"Gradients start from {tuple(blank.shape)} features, but a node has {instances.x.size(1)}. They belong to "
+            "another model or another version; fit again."
+        )
     blank = telling_nothing(instances) if blank is None else blank
     if blank is None or int(cost.max()) > inputs.predictor.memory_budget:
         return None
