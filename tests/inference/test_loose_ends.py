@@ -1,4 +1,4 @@
-"""What hangs on a node set goes where nobody misses it; what closes a ring or is missed stays."""
+"""What hangs on a ring goes where nobody misses it; what closes one, is missed or belongs to a tree stays."""
 
 import pytest
 
@@ -36,7 +36,8 @@ def left_of(measure: Adds, *sets: set[int], value: tuple[float, ...] = PROBABILI
         pytest.param({0: 5, 1: 5, 2: 5, 3: 5}, {0, 1, 2, 3, 4, 5}, {0, 1, 2, 3}, id="a tail goes node by node"),
         pytest.param({0: 5, 1: 5, 2: 5, 3: 5, 4: 4}, {0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4}, id="an end that is missed"),
         pytest.param({0: 5, 2: 5, 3: 5}, {0, 1, 2, 3}, {0, 1, 2, 3}, id="nothing of a ring goes"),
-        pytest.param({0: 5, 1: 5, 2: 5, 3: 5}, {0, 1, 2, 3, 6}, {0, 1, 2, 3}, id="a node by itself is an end"),
+        pytest.param({0: 5, 1: 5, 2: 5, 3: 5}, {0, 1, 2, 3, 6}, {0, 1, 2, 3, 6}, id="a node by itself is a part"),
+        pytest.param({0: 5, 1: 5, 2: 5, 3: 5}, {0, 1, 3, 4, 5}, {0, 1, 3, 4, 5}, id="a tree has nothing but ends"),
         pytest.param({}, {4, 5, 6}, {4, 5, 6}, id="where nothing is missed, nothing goes"),
     ],
 )

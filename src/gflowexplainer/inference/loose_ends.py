@@ -1,7 +1,8 @@
-"""Takes away what only hangs on a node set: by one edge or none, far less probable than it, and not missed.
+"""Takes away what only hangs on a ring of a node set: by one edge, far less probable than the set, and not missed.
 
 A node beside a needed place looks a little like it, since masks of graphs count neighbours too. Nodes that close a ring
-or join others are left alone, also those that a sure model does not miss: they belong to what it looks at.
+or join others are left alone, also those that a sure model does not miss: they belong to what it looks at. And where
+there is no ring, every outermost node hangs on by one edge, which says nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def without_loose_ends(
     """
     left, now = dict(sets), dict(sets)
     while True:
-        ends = {i: _ends(neighbors, nodes, value) for i, nodes in now.items() if len(nodes) >= _FEWEST}
+        ends = {i: _ends(neighbors, i, nodes, value) for i, nodes in now.items() if len(nodes) >= _FEWEST}
         now = {i: now[i] for i, some in ends.items() if some}
         if not now:
             return left
@@ -48,11 +49,16 @@ def without_loose_ends(
         left |= now
 
 
-def _ends(neighbors: Neighbors, nodes: NodeSet, value: Sequence[float]) -> list[int]:
-    """Returns the nodes of a set with at most one neighbour in it that are far less probable than the usual one."""
+def _ends(neighbors: Neighbors, instance: int, nodes: NodeSet, value: Sequence[float]) -> list[int]:
+    """Returns the nodes that hang on rings of a set by one edge and are far less probable than its usual node."""
     likely = LIKELY * median(value[node] for node in nodes)
-    unlikely = [node for node in sorted(nodes) if value[node] < likely]
-    return [node for node in unlikely if sum(other in nodes for other in neighbors.of(node)) <= 1]
+    found = []
+    for part in neighbors.components(instance, nodes):
+        within = {node: sum(other in part for other in neighbors.of(node)) for node in sorted(part)}
+        # A connected set without a ring has one edge less than nodes.
+        if sum(within.values()) >= 2 * len(part):
+            found += [node for node, edges in within.items() if edges == 1 and value[node] < likely]
+    return found
 
 
 def _least_missed(strength: float, choices: Mapping[int, StrongSet], ends: Sequence[int]) -> StrongSet | None:
