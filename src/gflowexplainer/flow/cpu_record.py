@@ -53,14 +53,13 @@ class CpuRecord:
 
     def __init__(self, steps: list[Step], instances: Instances, count: int, *, rooted: bool) -> None:
         self.instances, self.count, self.rooted = instances, count, rooted
-        self._steps = steps
         # One list a column: most columns are looked at once, and some by nobody.
         self._columns = Step(*map(list, zip(*steps, strict=True)))  # type: ignore[arg-type]
 
     @property
     def largest(self) -> int:
         """Members of the largest state."""
-        return len(self._steps) - 1 + int(self.rooted)
+        return len(self._columns.at) - 1 + int(self.rooted)
 
     @cached_property
     def instance(self) -> Array:

@@ -34,19 +34,23 @@ def without_loose_ends(
     Returns:
         What is left of the sets.
     """
-    left, now = dict(sets), dict(sets)
-    while True:
-        ends = {i: _ends(neighbors, i, nodes, value) for i, nodes in now.items() if len(nodes) >= _FEWEST}
-        now = {i: now[i] for i, some in ends.items() if some}
-        if not now:
-            return left
-        strength = {i: found for i, (found, _) in zip(now, measure(list(now.items())), strict=True)}
-        smaller = {i: {node: nodes - {node} for node in sorted(nodes)} for i, nodes in now.items()}
-        gone = {
-            i: _least_missed(strength[i], choices, ends[i]) for i, choices in measure_choices(measure, smaller).items()
+
+    def ends_of(i: int, nodes: NodeSet) -> list[int]:
+        return _ends(neighbors, i, nodes, value) if len(nodes) >= _FEWEST else []
+
+    left, asked = dict(sets), [(i, nodes) for i, nodes in sets.items() if ends_of(i, nodes)]
+    answers = measure(asked) if asked else []
+    now = {i: StrongSet(nodes, *answer) for (i, nodes), answer in zip(asked, answers, strict=True)}
+    while now:
+        smaller = {i: {node: one.nodes - {node} for node in sorted(one.nodes)} for i, one in now.items()}
+        fewer = {
+            i: _least_missed(now[i].strength, choices, ends_of(i, now[i].nodes))
+            for i, choices in measure_choices(measure, smaller).items()
         }
-        now = {i: one.nodes for i, one in gone.items() if one is not None}
-        left |= now
+        found = {i: one for i, one in fewer.items() if one is not None}
+        left |= {i: one.nodes for i, one in found.items()}
+        now = {i: one for i, one in found.items() if ends_of(i, one.nodes)}
+    return left
 
 
 def _ends(neighbors: Neighbors, instance: int, nodes: NodeSet, value: Sequence[float]) -> list[int]:
