@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,11 +14,11 @@ from gflowexplainer.choices import RewardType
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.flow import objectives
 from gflowexplainer.flow.cpu_record import CpuRecord
-from gflowexplainer.flow.measure import log_steps
 from gflowexplainer.flow.network import SIZES, FlowNetwork, NetworkInputs
-from gflowexplainer.flow.objectives import Loss
+from gflowexplainer.flow.objectives import Loss, VisitedFlows
 from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
+from gflowexplainer.flow.visits import Visits
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
@@ -156,10 +156,6 @@ class FlowSampler:
         """Returns what the policy makes of the instances, or of ``instance`` ``[R]`` among them."""
         return self.network.policy.encode(self.instances, self.network_inputs.features, instance)
 
-    def encode_visited(self, rollouts: Rollouts) -> Any:
-        """Returns what the policy makes of the nodes that rollouts held or could have gained."""
-        return self.network.policy.encode_visited(self.instances, self.network_inputs.features, rollouts.states)
-
     def log_rewards(self, rollouts: Rollouts) -> Tensor:
         """Returns the log-reward of every state that rollouts visited, shape ``[U]``; 0 where one cannot end."""
         states = rollouts.states
@@ -167,39 +163,41 @@ class FlowSampler:
         value = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
         return value.new_zeros(len(states)).index_copy_(0, ends, value)
 
-    def loss(self, rollouts: Rollouts, encoding: Any = None, log_reward: Tensor | None = None) -> Loss:
-        """Evaluates the objective on all states that rollouts visited, with gradients.
+    def loss(self, rollouts: Rollouts) -> Loss:
+        """Evaluates the objective on all states that rollouts visited, with gradients."""
+        return self.objective(rollouts)()
+
+    def objective(self, rollouts: Rollouts, log_reward: Tensor | None = None) -> Callable[[], Loss]:
+        """Prepares the objective on all states that rollouts visited.
+
+        All that the weights do not change is computed here, once; what is returned evaluates the objective under the
+        weights as they then are, with gradients, as often as it is called.
 
         Args:
             rollouts: The rollouts.
-            encoding: What the policy made of their nodes, with gradients, if it is known already.
             log_reward: Their :meth:`log_rewards`, if they are known already.
         """
         policy, settings, states = self.network.policy, self.settings, rollouts.states
-        encoding = self.encode_visited(rollouts) if encoding is None else encoding
-        action, stop = policy.log_flows(encoding, states)
-        inflow = None
-        if settings.objective.needs_inflow:
-            parents = states.parents(settings.parents)
-            inflow = torch.logsumexp(policy.log_inflows(encoding, states, parents), dim=1)
         reward = self.log_rewards(rollouts) if log_reward is None else log_reward
-        at, last = rollouts.state, rollouts.state[rollouts.last]
-        instance = states.instance[last]
-        start = states.members[last, 0] if states.rooted else None
-        flows = objectives.VisitedFlows(
-            out=log_outflow(states, action, stop).index_select(0, at),
-            stop=stop.index_select(0, at),
-            taken=action.index_select(0, rollouts.chosen.clamp(min=0)) if action.numel() else stop.index_select(0, at),
-            inflow=None if inflow is None else inflow.index_select(0, at),
-            log_reward=reward[at].to(stop.dtype),
-            can_stop=states.complete[at],
-            measure=log_steps(rollouts, settings.measure, settings.parents),
-            successor=rollouts.successor,
-            rollout=rollouts.rollout,
-            depth=states.size[at] - int(states.rooted),
-            group=instance if start is None else start,
-        )
-        if settings.objective.learns_partition:
-            log_partition = self.network.log_partition(self.network_inputs, instance, start)
-            return objectives.trajectory_balance(flows, log_partition)
-        return getattr(objectives, settings.objective.value)(flows)
+        visits = Visits.of(rollouts, reward, settings.measure, settings.parents)
+        parents = states.parents(settings.parents) if settings.objective.needs_inflow else None
+        flows_of = policy.prepare(self.instances, self.network_inputs.features, states, parents)
+        at, taken = rollouts.state, rollouts.chosen.clamp(min=0)
+        last = at[rollouts.last]
+        instance, start = states.instance[last], states.members[last, 0] if states.rooted else None
+
+        def evaluate() -> Loss:
+            action, stop, inflow = flows_of()
+            flows = VisitedFlows(
+                visits,
+                out=log_outflow(states, action, stop).index_select(0, at),
+                stop=stop.index_select(0, at),
+                taken=action.index_select(0, taken) if action.numel() else stop.index_select(0, at),
+                inflow=None if inflow is None else inflow.index_select(0, at),
+            )
+            if settings.objective.learns_partition:
+                log_partition = self.network.log_partition(self.network_inputs, instance, start)
+                return objectives.trajectory_balance(flows, log_partition)
+            return getattr(objectives, settings.objective.value)(flows)
+
+        return evaluate

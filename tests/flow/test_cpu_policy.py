@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.cpu_policy import CpuEncoding, encode_on_cpu
-from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.testing import house, path, random_graph
 

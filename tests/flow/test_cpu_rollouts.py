@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.cpu_policy import CpuEncoding
 from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
 from gflowexplainer.flow.cpu_rows import is_square
 from gflowexplainer.flow.paper_policy import PaperPolicy
-from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.settings import Settings

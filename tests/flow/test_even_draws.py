@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy import stats
 
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.even_draws import even_draws, even_numbers
-from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.estimates import estimate_from_policy

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from gflowexplainer.errors import EnumerationError
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.exact import enumerate_subgraphs, exact_marginals, terminal_distribution, total_variation
-from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import subgraph_keys
 from gflowexplainer.ops.segments import segment_sum

@@ -11,6 +11,7 @@ import torch
 
 from gflowexplainer.flow import objectives
 from gflowexplainer.flow.objectives import VisitedFlows
+from gflowexplainer.flow.visits import Visits
 
 R0, R1, R2 = 1.0, 2.0, 3.0
 
@@ -24,17 +25,19 @@ def visited(stop0=R0, to1=R1, to2=R2, stop1=R1, stop2=R2, inflow1=None, inflow2=
         return torch.tensor([math.log(v * scale) if v else -math.inf for v in values], dtype=torch.double)
 
     return VisitedFlows(
+        Visits(
+            log_reward=torch.tensor([R0, R0, R1, R2], dtype=torch.double).log(),
+            can_stop=torch.ones(4, dtype=torch.bool),
+            measure=torch.zeros(4),
+            successor=torch.tensor([2, 3, -1, -1]),
+            rollout=torch.tensor([0, 1, 0, 1]),
+            depth=torch.tensor([0, 0, 1, 1]),
+            group=torch.tensor([0, 0]),
+        ),
         out=log(out0, out0, stop1, stop2),
         stop=log(stop0, stop0, stop1, stop2),
         taken=log(to1, to2, 1, 1),
         inflow=log(0, 0, inflow1, inflow2),
-        log_reward=torch.tensor([R0, R0, R1, R2], dtype=torch.double).log(),
-        can_stop=torch.ones(4, dtype=torch.bool),
-        measure=torch.zeros(4),
-        successor=torch.tensor([2, 3, -1, -1]),
-        rollout=torch.tensor([0, 1, 0, 1]),
-        depth=torch.tensor([0, 0, 1, 1]),
-        group=torch.tensor([0, 0]),
     )
 
 
@@ -75,9 +78,8 @@ def test_flow_matching_sees_a_common_factor_of_the_flows(name):
 
 def test_estimates_of_the_partition_function_by_hand():
     # P(stop|0) = 1/6, P(1|0) = 2/6: log R0 - log P(stop) = log 6; log R1 - log P(1|0) = log 6. Wrong flows: 1/7, 3/7.
-    estimates, seen = objectives.log_partition_estimates(visited(to1=3.0))
-    assert seen.all()
-    expected = torch.tensor([[7.0, 2 * 7 / 3], [7.0, 3 * 7 / 3]], dtype=torch.double).log()
+    estimates = objectives.log_partition_estimates(visited(to1=3.0))
+    expected = torch.tensor([7.0, 7.0, 2 * 7 / 3, 3 * 7 / 3], dtype=torch.double).log()
     torch.testing.assert_close(estimates, expected)
 
 
@@ -105,14 +107,14 @@ def test_rollouts_of_different_lengths_count_what_they_visited():
     """The second rollout stops at once: the grid of two rollouts and two depths holds three states, not four."""
     whole = visited(to1=3.0)
     kept = torch.tensor([0, 1, 2])
-    flows = VisitedFlows(
-        **{name: getattr(whole, name)[kept] for name in ("out", "stop", "taken", "inflow", "log_reward", "can_stop")},
-        measure=torch.zeros(3),
+    visits = Visits(
+        **{name: getattr(whole.visits, name)[kept] for name in ("log_reward", "can_stop", "measure")},
         successor=torch.tensor([2, -1, -1]),
         rollout=torch.tensor([0, 1, 0]),
         depth=torch.tensor([0, 0, 1]),
         group=torch.tensor([0, 0]),
     )
+    flows = VisitedFlows(visits, **{name: getattr(whole, name)[kept] for name in ("out", "stop", "taken", "inflow")})
     a, b = math.log(7), math.log(14 / 3)
     assert float(objectives.subtrajectory_balance(flows).mean) == pytest.approx(2 * ((a - b) / 2) ** 2 / 3)
     assert float(objectives.detailed_balance(flows).mean) == pytest.approx((a - b) ** 2)
@@ -125,20 +127,22 @@ def test_several_parents_share_the_backward_probability():
     # A triangle 0, 1, 2 grown to its full size has two parents; each step backwards then has probability 1/2.
     # Rewards 1 for every state: Z = 4 with flows stop 1 each, {0}->{0,1} 1.5, {0}->{0,2} 1.5, each -> {0,1,2} 0.5.
     flows = VisitedFlows(
+        Visits(
+            log_reward=torch.zeros(3),
+            can_stop=torch.ones(3, dtype=torch.bool),
+            measure=torch.tensor([0.0, -math.log(2), 0.0]),
+            successor=torch.tensor([1, 2, -1]),
+            rollout=torch.zeros(3, dtype=torch.long),
+            depth=torch.tensor([0, 1, 2]),
+            group=torch.tensor([0]),
+        ),
         out=torch.tensor([4.0, 1.5, 1.0]).log(),
         stop=torch.tensor([1.0, 1.0, 1.0]).log(),
         taken=torch.tensor([1.5, 0.5, 1.0]).log(),
         inflow=torch.tensor([0.0, 1.5, 1.0]).log(),
-        log_reward=torch.zeros(3),
-        can_stop=torch.ones(3, dtype=torch.bool),
-        measure=torch.tensor([0.0, -math.log(2), 0.0]),
-        successor=torch.tensor([1, 2, -1]),
-        rollout=torch.zeros(3, dtype=torch.long),
-        depth=torch.tensor([0, 1, 2]),
-        group=torch.tensor([0]),
     )
-    estimates, _ = objectives.log_partition_estimates(flows)
-    torch.testing.assert_close(estimates, torch.full((1, 3), math.log(4.0)))
+    estimates = objectives.log_partition_estimates(flows)
+    torch.testing.assert_close(estimates, torch.full((3,), math.log(4.0)))
     for name in ("flow_matching", "detailed_balance", "log_partition_variance"):
         assert float(ALL[name](flows).mean) == pytest.approx(0, abs=1e-10)
 
@@ -146,17 +150,19 @@ def test_several_parents_share_the_backward_probability():
 def test_an_empty_state_is_no_end():
     # Without root: {} -> {v}; only {v} may stop. One node with reward 2 and one with 3: Z = 5.
     flows = VisitedFlows(
+        Visits(
+            log_reward=torch.tensor([math.nan, math.nan, math.log(2), math.log(3)]),
+            can_stop=torch.tensor([False, False, True, True]),
+            measure=torch.zeros(4),
+            successor=torch.tensor([2, 3, -1, -1]),
+            rollout=torch.tensor([0, 1, 0, 1]),
+            depth=torch.tensor([0, 0, 1, 1]),
+            group=torch.tensor([0, 0]),
+        ),
         out=torch.tensor([5.0, 5.0, 2.0, 3.0]).log(),
         stop=torch.tensor([0.0, 0.0, 2.0, 3.0]).log(),
         taken=torch.tensor([2.0, 3.0, 1.0, 1.0]).log(),
         inflow=torch.tensor([0.0, 0.0, 2.0, 3.0]).log(),
-        log_reward=torch.tensor([math.nan, math.nan, math.log(2), math.log(3)]),
-        can_stop=torch.tensor([False, False, True, True]),
-        measure=torch.zeros(4),
-        successor=torch.tensor([2, 3, -1, -1]),
-        rollout=torch.tensor([0, 1, 0, 1]),
-        depth=torch.tensor([0, 0, 1, 1]),
-        group=torch.tensor([0, 0]),
     )
     assert float(objectives.log_partition_variance(flows).mean) == pytest.approx(0, abs=1e-10)
     assert float(objectives.flow_matching(flows).mean) == pytest.approx(0, abs=1e-10)

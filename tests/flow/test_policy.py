@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.flow.paper_policy import PaperPolicy
-from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import TOO_SMALL
@@ -88,7 +88,7 @@ def test_a_batch_in_parts_has_the_same_flows_and_gradients(monkeypatch):
         return policy.encode(states.instances, states.instances.x.double())
 
     for bound in (1 << 18, 5):
-        monkeypatch.setattr("gflowexplainer.flow.policy._ENTRIES_AT_ONCE", bound)
+        monkeypatch.setattr("gflowexplainer.flow.additive_policy._ENTRIES_AT_ONCE", bound)
         policy.zero_grad()
         action, stop = policy.log_flows(encode(), states)
         assert action.numel() > 5
@@ -156,3 +156,32 @@ def test_nodes_that_no_state_can_reach_need_no_encoding():
     assert encoding.candidate.size(0) < instances.num_nodes
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("rooted", [True, False])
+@pytest.mark.parametrize("identities", [True, False])
+def test_prepared_flows_are_those_of_the_same_states_under_weights_as_they_are(rooted, identities):
+    torch.manual_seed(4)
+    instances = Instances.of_graphs([random_graph(14, 0.2, 3), house()])
+    policy = AdditivePolicy(3, 6, hidden=8, identities=instances.num_nodes * identities, min_nodes=2).double()
+    several = torch.tensor([0, 0, 0, 1, 1])
+    start = instances.ptr[several] if rooted else None
+    states = roll_out(instances, several, start, 5, grow_uniformly, cuts=False).states
+    features = instances.x.double()
+    policy.fit_scale(features)
+    prepared = policy.prepare(instances, features, states)
+    for _ in range(2):
+        action, stop = policy.log_flows(policy.encode(instances, features), states)
+        flows = prepared()
+        assert flows.inflow is None
+        torch.testing.assert_close(flows.action, action)
+        torch.testing.assert_close(flows.stop, stop)
+        gradients = [
+            torch.autograd.grad(one.square().sum() + other[states.complete].sum(), list(policy.parameters()))
+            for one, other in ((action, stop), (flows.action, flows.stop))
+        ]
+        for one, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(one, other)
+        with torch.no_grad():
+            for parameter in policy.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))

@@ -2,8 +2,8 @@ import networkx as nx
 import pytest
 import torch
 
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
-from gflowexplainer.flow.policy import AdditivePolicy
 from gflowexplainer.flow.sampling import (
     STOP,
     follow_greedily,

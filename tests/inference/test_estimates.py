@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from gflowexplainer.choices import Measure, ParentRule
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.exact import enumerate_subgraphs, exact_marginals, terminal_distribution
 from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
-from gflowexplainer.flow.policy import AdditivePolicy, log_outflow
+from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs

@@ -329,7 +329,7 @@ def interrupt_within(trainer, method, times=1):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("method", ["_loss", "_descend", "_batch"])
+@pytest.mark.parametrize("method", ["_objective", "_descend", "_batch"])
 def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
     handler, settings = signal.getsignal(signal.SIGINT), {"replays": 2, **CONTEXT}
     whole, seen = node_trainer(**settings).run(progress=False), []
@@ -337,7 +337,7 @@ def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
     with pytest.raises(KeyboardInterrupt):
         trainer.run(tmp_path, progress=False, callback=lambda _, record: seen.append(record["iteration"]))
     assert signal.getsignal(signal.SIGINT) is handler
-    done = {"_loss": 1, "_descend": 1, "_batch": 3}[method]  # an update descends four times
+    done = {"_objective": 2, "_descend": 1, "_batch": 3}[method]  # an update descends four times
     assert trainer.iteration == done
     assert seen == list(range(done))
     assert len((tmp_path / METRICS).read_text().splitlines()) == done

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gflowexplainer.flow.policy import AdditiveEncoding, AdditivePolicy
+from gflowexplainer.flow.additive_policy import AdditiveEncoding, AdditivePolicy
 from gflowexplainer.graphs.instances import Instances
 
 Array = NDArray[Any]
@@ -24,12 +24,13 @@ _ENTRIES_AT_ONCE = 1 << 16
 _LOG_OF_TWO = np.log1p(1)
 _MANY = 256
 """Rows from which on torch computes them."""
-_PRODUCTS = 1 << 19
-"""Multiplications that one thread does sooner than two."""
+_PRODUCTS = (1 << 19) - 1
+"""Multiplications that NumPy does in one thread. Another would go on waiting, at full speed, long after it has helped,
+and torch's threads would have to share the cores with it."""
 
 
 class CpuEncoding(NamedTuple):
-    """What the additive policy knows of nodes, as arrays; see :class:`~gflowexplainer.flow.policy.AdditiveEncoding`.
+    """What the additive policy knows of nodes, as arrays; see :class:`~gflowexplainer.flow.additive_policy.AdditiveEncoding`.
 
     Attributes:
         candidate, member, degree, row: The same.
@@ -83,7 +84,7 @@ class CpuPolicy:
         """Returns what the policy makes of numbers of links, their logarithms and their shares, shape ``[N, H]``."""
         told = np.empty((columns[0].size, 3), dtype=self.by_links.dtype)
         told[:, 0], told[:, 1], told[:, 2] = columns
-        return told @ self.by_links.T
+        return _multiplied(told, self.by_links)
 
     def place(self, node: Array) -> Array:
         """Finds nodes, given as flat positions, among those that the encoding knows."""
@@ -140,16 +141,16 @@ class _Head:
     def __call__(self, rows: Array) -> Array:
         """Applies the head to activated rows ``[N, H]``, shape ``[N]``."""
         if rows.shape[0] >= _MANY:
-            hidden = functional.linear(torch.from_numpy(np.ascontiguousarray(rows)), *self.first).relu_()
-            return functional.linear(hidden, *self.second)[:, 0].numpy()
-        hidden = rows.dot(self.weight)
+            said = functional.linear(torch.from_numpy(np.ascontiguousarray(rows)), *self.first).relu_()
+            return functional.linear(said, *self.second)[:, 0].numpy()
+        hidden = _multiplied(rows, self.weight)
         hidden += self.bias
         np.maximum(hidden, self.none, out=hidden)
         return hidden.dot(self.last) + self.shift
 
 
 def _multiplied(rows: Array, weight: Array) -> Array:
-    """Multiplies rows ``[N, D]`` by weights ``[D, H]``, in parts that one thread does sooner than two."""
+    """Multiplies rows ``[N, D]`` by weights ``[D, H]``, in parts that one thread does."""
     at_once = max(1, _PRODUCTS // weight.size)
     if rows.shape[0] <= at_once:
         return rows.dot(weight)
@@ -163,7 +164,8 @@ class _Weights:
     """What a policy has learned, as NumPy takes it; good as long as nothing is written to the weights."""
 
     def __init__(self, policy: AdditivePolicy) -> None:
-        self.by_links, self.by_size = policy.by_links.weight.detach().numpy(), policy.by_size.weight.detach().numpy()
+        self.by_links = np.ascontiguousarray(policy.by_links.weight.detach().numpy().T)
+        self.by_size = policy.by_size.weight.detach().numpy()
         self.heads = [_Head(policy.action_head), _Head(policy.stop_head)]
         self.mean, self.scale = policy.feature_mean.numpy(), policy.feature_scale.numpy()
         # Only start nodes are asked what they are as such, so that part of the layer stands by itself.

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gflowexplainer.choices import Measure, ParentRule
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.cpu_policy import CpuEncoding, CpuPolicy
 from gflowexplainer.flow.cpu_record import CpuRecord, Step
 from gflowexplainer.flow.cpu_rows import INSIDE, Frontier, Rows
 from gflowexplainer.flow.even_draws import even_numbers
-from gflowexplainer.flow.policy import AdditivePolicy, Policy
+from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.sampling import STOP, refuse_too_many
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import APART, TOO_SMALL

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from gflowexplainer.choices import Measure, Objective, ParentRule, PolicyType, StartRule
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.cpu_policy import CpuEncoding, encode_on_cpu
 from gflowexplainer.flow.cpu_record import CpuRecord
 from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
 from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperPolicy
-from gflowexplainer.flow.policy import AdditivePolicy, Policy
+from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.sampling import Rollouts, follow_greedily, follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.global_state import GLOBAL_STATE

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gflowexplainer.flow.visits import Visits
 from gflowexplainer.ops.segments import segment_sum
 
 
@@ -48,34 +49,22 @@ class Loss:
 
 @dataclass(frozen=True)
 class VisitedFlows:
-    """Log-flows at the ``S`` visits of ``R`` rollouts to states.
+    """Log-flows at ``S`` visits of rollouts to states.
 
     Attributes:
+        visits: The visits.
         out: Logarithm of everything that leaves a state, stopping included, shape ``[S]``.
         stop: Log-flow of stopping, shape ``[S]``.
         taken: Log-flow of the action that was taken; meaningless where the rollout ended, shape ``[S]``.
         inflow: Logarithm of everything that enters, ``-inf`` at a start state, shape ``[S]``; only flow
             matching needs it.
-        log_reward: Shape ``[S]``; meaningless at an empty state.
-        can_stop: Which states may end a rollout: all but empty ones, shape ``[S]``.
-        measure: What the measure gives the step that was taken, as a logarithm; meaningless at the end, ``[S]``.
-        successor: Next state of the rollout, ``-1`` at the end, shape ``[S]``.
-        rollout: Shape ``[S]``.
-        depth: Steps since the start of the rollout, shape ``[S]``.
-        group: Which rollouts share one Z: those of one start node or, without root, of one instance, ``[R]``.
     """
 
+    visits: Visits
     out: Tensor
     stop: Tensor
     taken: Tensor
-    inflow: Tensor | None
-    log_reward: Tensor
-    can_stop: Tensor
-    measure: Tensor
-    successor: Tensor
-    rollout: Tensor
-    depth: Tensor
-    group: Tensor
+    inflow: Tensor | None = None
 
 
 def flow_matching(flows: VisitedFlows) -> Loss:
@@ -83,8 +72,8 @@ def flow_matching(flows: VisitedFlows) -> Loss:
     assert flows.inflow is not None
     inside = torch.isfinite(flows.inflow.detach())
     balance = (flows.inflow[inside] - flows.out[inside]).square()
-    stops = flows.can_stop
-    end = (flows.stop[stops] - flows.log_reward[stops]).square()
+    stops = flows.visits.stops
+    end = (flows.stop[stops] - flows.visits.log_reward[stops].to(flows.stop.dtype)).square()
     return Loss.of(balance.sum() + end.sum(), flows.out.numel())
 
 
@@ -93,54 +82,46 @@ def raw_flow_matching(flows: VisitedFlows) -> Loss:
     assert flows.inflow is not None
     inside = torch.isfinite(flows.inflow.detach())
     balance = (flows.inflow[inside].exp() - flows.out[inside].exp()).square()
-    ends = flows.successor < 0
-    end = (flows.stop[ends].exp() - flows.log_reward[ends].exp()).square()
-    return Loss.of(balance.sum() + end.sum(), flows.group.numel())
+    ends = flows.visits.ends
+    end = (flows.stop[ends].exp() - flows.visits.log_reward[ends].to(flows.stop.dtype).exp()).square()
+    return Loss.of(balance.sum() + end.sum(), flows.visits.group.numel())
 
 
-def log_partition_estimates(flows: VisitedFlows) -> tuple[Tensor, Tensor]:
-    r"""Returns :math:`\zeta_t` for every visited state.
-
-    Returns:
-        Estimates on a grid of rollouts and depths, shape ``[R, T]``, and which places of it hold a state.
-    """
-    shape = (flows.group.numel(), int(flows.depth.max()) + 1)
-    goes_on = torch.nonzero(flows.successor >= 0).flatten()
-    forward = flows.taken[goes_on] - flows.out[goes_on]
-    place = (flows.rollout[goes_on], flows.depth[goes_on] + 1)
-    steps = flows.out.new_zeros(shape).index_put(place, forward - flows.measure[goes_on].to(forward.dtype))
-    stops = flows.can_stop
-    ends = (flows.rollout[stops], flows.depth[stops])
-    stopping = flows.log_reward[stops] - (flows.stop[stops] - flows.out[stops])
-    estimates = flows.out.new_zeros(shape).index_put(ends, stopping) - steps.cumsum(dim=1)
-    visited = torch.zeros(shape, dtype=torch.bool, device=estimates.device)
-    visited[ends] = True
-    return estimates, visited
+def log_partition_estimates(flows: VisitedFlows) -> Tensor:
+    r"""Returns :math:`\zeta_t` for every visit, shape ``[S]``; meaningless where a state may not stop."""
+    visits, dtype = flows.visits, flows.out.dtype
+    goes_on = visits.goes_on
+    step = (flows.taken - flows.out - visits.measure.to(dtype)).index_select(0, goes_on)
+    rows, columns = visits.shape
+    line = flows.out.new_zeros(rows * columns).index_copy(0, visits.place_after, step)
+    along = line.view(rows, columns).cumsum(dim=1).view(-1).index_select(0, visits.place)
+    return visits.log_reward.to(dtype) - (flows.stop - flows.out) - along
 
 
 def detailed_balance(flows: VisitedFlows) -> Loss:
     """Modified detailed balance: the estimates before and after each step are equal."""
-    estimates, visited = log_partition_estimates(flows)
-    gap = (estimates[:, 1:] - estimates[:, :-1])[visited[:, 1:] & visited[:, :-1]]
+    before, after = log_partition_estimates(flows)[flows.visits.steps]
+    gap = after - before
     return Loss.of(gap.square().sum(), gap.numel())
 
 
 def subtrajectory_balance(flows: VisitedFlows) -> Loss:
     """Sub-trajectory balance over all pairs of states of a rollout, which is the variance of its estimates."""
-    estimates, visited = log_partition_estimates(flows)
-    count = visited.sum(dim=1, keepdim=True)
-    mean = (estimates * visited).sum(dim=1, keepdim=True) / count.clamp(min=1)
-    return Loss.of(((estimates - mean).square() * visited).sum(), visited.sum())
+    visits = flows.visits
+    rollout = visits.rollout[visits.stops]
+    count = torch.bincount(rollout, minlength=visits.group.numel()).clamp(min=1)
+    return _variance(log_partition_estimates(flows)[visits.stops], rollout, count)
 
 
 def log_partition_variance(flows: VisitedFlows) -> Loss:
     """Variance of the estimates within each instance: trajectory balance without having to learn Z."""
-    estimates, visited = log_partition_estimates(flows)
-    group = flows.group[:, None].expand_as(visited)[visited]
-    values = estimates[visited]
-    number = int(flows.group.max()) + 1
-    count = torch.bincount(group, minlength=number).clamp(min=1)
-    mean = segment_sum(values, group, number) / count
+    estimates = log_partition_estimates(flows).index_select(0, flows.visits.stops)
+    return _variance(estimates, *flows.visits.sharing)
+
+
+def _variance(values: Tensor, group: Tensor, count: Tensor) -> Loss:
+    """Sums squared distances of values ``[N]`` from the mean of their group, of which there are ``count``."""
+    mean = segment_sum(values, group, count.numel()) / count
     return Loss.of((values - mean.index_select(0, group)).square().sum(), values.numel())
 
 
@@ -152,10 +133,8 @@ def trajectory_balance(flows: VisitedFlows, log_partition: Tensor, prefixes: boo
         log_partition: Learned log Z of each rollout, shape ``[R]`` or a scalar.
         prefixes: Whether every visited state counts as an end of its own; otherwise only the last of a rollout.
     """
-    estimates, visited = log_partition_estimates(flows)
-    if not prefixes:
-        visited = torch.zeros_like(visited)
-        ends = flows.successor < 0
-        visited[flows.rollout[ends], flows.depth[ends]] = True
-    gap = estimates - log_partition.reshape(-1, 1)
-    return Loss.of(gap[visited].square().sum(), visited.sum())
+    visits = flows.visits
+    counted = visits.stops if prefixes else visits.ends
+    learned = log_partition.reshape(-1).expand(visits.group.numel())[visits.rollout[counted]]
+    gap = log_partition_estimates(flows)[counted] - learned
+    return Loss.of(gap.square().sum(), gap.numel())

@@ -113,21 +113,20 @@ class Trainer:
     def step(self) -> UpdateRecord:
         """Performs one update and tells how it went; several processes do so together, each with its instances."""
         began, batch = time.perf_counter(), self.ranks.mine(self._batch())
-        grown = [self._grow(batch), self._regrow(batch)]
-        rewards = [None if rollouts is None else self.sampler.log_rewards(rollouts) for rollouts in grown]
-        ends, score = self._ends(grown[0])
-        record: UpdateRecord = {"iteration": self.iteration}
+        grown, again = self._grow(batch), self._regrow(batch)
+        ends, score = self._ends(grown)
+        _, (log_score, size) = self.ranks.mean(_sum(score), _sum(ends.size.to(score)))
+        record: UpdateRecord = {"iteration": self.iteration, "log_score": log_score, "size": size}
+        objectives = [self._objective(rollouts) for rollouts in (grown, again)]
         for _ in range(self.settings.descents):
-            losses = [self._loss(*each) for each in zip(grown, rewards, strict=True)]
-            losses += [_sum(score), _sum(ends.size.to(score))]
-            (fresh, again, *_), values = self.ranks.mean(*losses)
-            loss = values[0] + values[1]
+            parts, values = self.ranks.mean(*(evaluate() for evaluate in objectives))
+            loss = sum(values)
             if not math.isfinite(loss):
                 raise ConfigError(
                     f"The loss became {loss} at iteration {self.iteration}. Lower 'learning_rate' or 'beta'."
                 )
-            record = {"loss": loss, "log_score": values[2], "size": values[3]} | record
-            self._find_gradients(fresh + again)
+            record.setdefault("loss", loss)
+            self._find_gradients(parts[0] + parts[1])
             self._halfway = True
             self._descend()
         self._exchange_scores()
@@ -163,11 +162,12 @@ class Trainer:
         start = self.sampler.starts(again.instance)
         return roll_out(self.instances, again.instance, start, self.settings.max_nodes, grow_inside(again), keys)
 
-    def _loss(self, rollouts: Rollouts | None, log_reward: Tensor | None) -> Loss:
-        """Evaluates the objective; without rollouts it is a sum of no terms."""
+    def _objective(self, rollouts: Rollouts | None) -> Callable[[], Loss]:
+        """Prepares the objective; without rollouts it is a sum of no terms."""
         if rollouts is None:
-            return _sum(torch.zeros(0, device=self.instances.device))
-        return self.sampler.loss(rollouts, log_reward=log_reward)
+            nothing = _sum(torch.zeros(0, device=self.instances.device))
+            return lambda: nothing
+        return self.sampler.objective(rollouts)
 
     def _ends(self, rollouts: Rollouts | None) -> tuple[Subgraphs, Tensor]:
         """Returns what rollouts ended in, with log-scores; with a memory to fill, that of all processes' rollouts."""
