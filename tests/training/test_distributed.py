@@ -116,7 +116,7 @@ def test_one_process_alone_changes_nothing():
     assert torch.equal(ranks.mine(batch), batch)
     assert ranks.rows(batch)[0] is batch
     total = torch.tensor(21.0, requires_grad=True)
-    (part,), (mean,) = ranks.mean(Loss.of(total, 7))
+    (part,), (mean,) = ranks.mean(Loss(total, 7))
     assert float(part.detach()) == mean == 3.0
     part.backward()
     assert float(total.grad) == pytest.approx(1 / 7)

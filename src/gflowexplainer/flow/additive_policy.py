@@ -80,6 +80,8 @@ class AdditivePolicy(Policy):
         min_nodes: See :class:`Policy`.
     """
 
+    prepares_all = True
+
     def __init__(
         self, in_features: int, max_nodes: int, hidden: int = 64, identities: int = 0, min_nodes: int = 1
     ) -> None:
@@ -218,7 +220,9 @@ class AdditivePolicy(Policy):
             # Of a large batch only the answers are kept, and what led to them is computed again for the gradient.
             parts = [slice(begin, begin + _ENTRIES_AT_ONCE) for begin in range(0, count, _ENTRIES_AT_ONCE)]
             given = (self._actions, for_action, candidate, entries)
-            action = torch.cat([checkpoint(*given, part, use_reentrant=False) for part in parts])
+            action = torch.cat(
+                [checkpoint(*given, part, use_reentrant=False, preserve_rng_state=False) for part in parts]
+            )
         return action, self.stop_head(for_stop)[:, 0]
 
     def _actions(self, for_action: Tensor, candidate: Tensor, entries: FrontierEntries, part: slice) -> Tensor:

@@ -30,7 +30,7 @@ and torch's threads would have to share the cores with it."""
 
 
 class CpuEncoding(NamedTuple):
-    """What the additive policy knows of nodes, as arrays; see :class:`~gflowexplainer.flow.additive_policy.AdditiveEncoding`.
+    """An :class:`~gflowexplainer.flow.additive_policy.AdditiveEncoding`, what the policy knows of nodes, as arrays.
 
     Attributes:
         candidate, member, degree, row: The same.

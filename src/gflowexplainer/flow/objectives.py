@@ -28,23 +28,18 @@ from gflowexplainer.ops.segments import segment_sum
 
 @dataclass(frozen=True)
 class Loss:
-    """A sum of squared errors and the number of terms that it is to be divided by, both scalars.
+    """A sum of squared errors, a scalar, and the number of terms that it is to be divided by.
 
     Kept apart, so that several processes add up both and divide once.
     """
 
     total: Tensor
-    terms: Tensor
-
-    @classmethod
-    def of(cls, total: Tensor, terms: int | Tensor) -> Loss:
-        """Puts a sum and a number of terms together."""
-        return cls(total, torch.as_tensor(terms, device=total.device))
+    terms: int
 
     @property
     def mean(self) -> Tensor:
         """The sum divided by the number of terms; 0 where there are none."""
-        return self.total / self.terms.clamp(min=1)
+        return self.total / max(self.terms, 1)
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ def flow_matching(flows: VisitedFlows) -> Loss:
     balance = (flows.inflow[inside] - flows.out[inside]).square()
     stops = flows.visits.stops
     end = (flows.stop[stops] - flows.visits.log_reward[stops].to(flows.stop.dtype)).square()
-    return Loss.of(balance.sum() + end.sum(), flows.out.numel())
+    return Loss(balance.sum() + end.sum(), flows.out.numel())
 
 
 def raw_flow_matching(flows: VisitedFlows) -> Loss:
@@ -84,7 +79,7 @@ def raw_flow_matching(flows: VisitedFlows) -> Loss:
     balance = (flows.inflow[inside].exp() - flows.out[inside].exp()).square()
     ends = flows.visits.ends
     end = (flows.stop[ends].exp() - flows.visits.log_reward[ends].to(flows.stop.dtype).exp()).square()
-    return Loss.of(balance.sum() + end.sum(), flows.visits.group.numel())
+    return Loss(balance.sum() + end.sum(), flows.visits.group.numel())
 
 
 def log_partition_estimates(flows: VisitedFlows) -> Tensor:
@@ -102,7 +97,7 @@ def detailed_balance(flows: VisitedFlows) -> Loss:
     """Modified detailed balance: the estimates before and after each step are equal."""
     before, after = log_partition_estimates(flows)[flows.visits.steps]
     gap = after - before
-    return Loss.of(gap.square().sum(), gap.numel())
+    return Loss(gap.square().sum(), gap.numel())
 
 
 def subtrajectory_balance(flows: VisitedFlows) -> Loss:
@@ -122,7 +117,7 @@ def log_partition_variance(flows: VisitedFlows) -> Loss:
 def _variance(values: Tensor, group: Tensor, count: Tensor) -> Loss:
     """Sums squared distances of values ``[N]`` from the mean of their group, of which there are ``count``."""
     mean = segment_sum(values, group, count.numel()) / count
-    return Loss.of((values - mean.index_select(0, group)).square().sum(), values.numel())
+    return Loss((values - mean.index_select(0, group)).square().sum(), values.numel())
 
 
 def trajectory_balance(flows: VisitedFlows, log_partition: Tensor, prefixes: bool = True) -> Loss:
@@ -137,4 +132,4 @@ def trajectory_balance(flows: VisitedFlows, log_partition: Tensor, prefixes: boo
     counted = visits.stops if prefixes else visits.ends
     learned = log_partition.reshape(-1).expand(visits.group.numel())[visits.rollout[counted]]
     gap = log_partition_estimates(flows)[counted] - learned
-    return Loss.of(gap.square().sum(), gap.numel())
+    return Loss(gap.square().sum(), gap.numel())

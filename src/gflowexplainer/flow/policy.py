@@ -42,6 +42,9 @@ class Policy(nn.Module, ABC):
             log-reward, so that the network need not learn that constant.
     """
 
+    prepares_all = False
+    """Whether prepared flows are the same operations on the same shapes every time, without the CPU looking at any."""
+
     def __init__(self, in_features: int, min_nodes: int = 1) -> None:
         super().__init__()
         self.min_nodes = min_nodes

@@ -21,7 +21,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.hashed_random import combine, combine_integers, combine_numbers, uniform
 from gflowexplainer.ops.memory import refuse_beyond_memory
-from gflowexplainer.ops.numpy_segments import numbered
+from gflowexplainer.ops.numpy_segments import boundaries, numbered
 from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
@@ -108,32 +108,42 @@ def roll_out(
     draws = uniform(key[:, None], steps, torch.arange(2, device=key.device))
     parts: list[States] = []
     flows: list[tuple[Tensor, Tensor]] = []
-    places, rollouts, choices, successors = [], [], [], []
-    visits, offset, entries = 0, 0, 0
+    places, rollouts, choices = list[Tensor](), list[Tensor](), list[Tensor]()
     while rollout.numel():
         choice = choose(states, at, draws[len(parts)][rollout])
         chosen = torch.where(states.can_grow[at], choice.entry, STOP)
-        goes_on = torch.nonzero(chosen != STOP).flatten()
-        successor = torch.full_like(chosen, -1)
-        successor[goes_on] = visits + rollout.numel() + torch.arange(goes_on.numel(), device=chosen.device)
         parts.append(states)
-        places.append(at + offset)
+        places.append(at)
         rollouts.append(rollout)
-        choices.append(torch.where(chosen == STOP, STOP, chosen + entries))
-        successors.append(successor)
+        choices.append(chosen)
         if choice.flows is not None:
             flows.append(choice.flows)
-        visits += rollout.numel()
-        offset += len(states)
-        entries += states.frontier.numel()
+        goes_on = torch.nonzero(chosen != STOP).flatten()
         states, at = _step(states, chosen[goes_on], ordered)
         rollout = rollout[goes_on]
-    visited, successor = torch.cat(rollouts), torch.cat(successors)
+    # Whoever goes on is there in the next step, in the same order.
+    chosen, visited, visits = torch.cat(choices), torch.cat(rollouts), [place.numel() for place in places]
+    goes_on = torch.nonzero(chosen != STOP).flatten()
+    successor = torch.full_like(chosen, -1)
+    successor[goes_on] = torch.arange(visits[0], chosen.numel(), device=chosen.device)
+    entries = chosen + _before([part.frontier.numel() for part in parts], visits, chosen.device)
     last = torch.empty(instance.numel(), dtype=torch.long, device=instance.device)
     ends = torch.nonzero(successor == -1).flatten()
     last[visited[ends]] = ends
-    followed = (torch.cat([a for a, _ in flows]), torch.cat([s for _, s in flows])) if flows else None
-    return Rollouts(States.cat(parts), torch.cat(places), visited, torch.cat(choices), successor, last, followed)
+    return Rollouts(
+        states=States.cat(parts),
+        state=torch.cat(places) + _before([len(part) for part in parts], visits, chosen.device),
+        rollout=visited,
+        chosen=torch.where(chosen == STOP, STOP, entries),
+        successor=successor,
+        last=last,
+        flows=(torch.cat([a for a, _ in flows]), torch.cat([s for _, s in flows])) if flows else None,
+    )
+
+
+def _before(counts: list[int], visits: list[int], device: torch.device) -> Tensor:
+    """Returns, for all ``visits`` of each step, how many there are of what all steps before it have ``counts`` of."""
+    return torch.from_numpy(boundaries(np.array(counts))[:-1].repeat(visits)).to(device)
 
 
 def refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.device) -> None:
@@ -150,11 +160,13 @@ def refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.dev
 
 def _step(states: States, chosen: Tensor, ordered: bool) -> tuple[States, Tensor]:
     """Takes the steps ``chosen`` ``[B]``, each different one once; gives the next states and the state of each step."""
-    step, which = unique_groups(chosen)
-    if not ordered:
-        reached = place_keys(states.instances, states.subgraphs)[states.frontier_state[step]]
-        _, first, group = first_of_each(reached + states.instances.key[states.frontier[step]])
-        step, which = step[first], group[which]
+    if ordered:
+        step, which = unique_groups(chosen)
+        return states.step(step), which
+    reached = place_keys(states.instances, states.subgraphs)[states.frontier_state[chosen]]
+    found, which = unique_groups(reached + states.instances.key[states.frontier[chosen]])
+    # Of several steps to the same state, the first one is taken.
+    step = torch.full_like(found, states.frontier.numel()).scatter_reduce_(0, which, chosen, "amin")
     return states.step(step), which
 
 

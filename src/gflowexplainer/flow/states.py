@@ -75,7 +75,7 @@ class States:
             subgraphs=Subgraphs(instance, torch.full((batch, max_nodes), -1, device=device)),
             size=torch.zeros(batch, dtype=torch.long, device=device),
             rooted=start is not None,
-            inner_degree=torch.zeros(batch, max_nodes, dtype=torch.long, device=device),
+            inner_degree=torch.zeros(batch, max_nodes, dtype=torch.long, device=device) if cuts else None,
             cut=cut,
             is_cut=is_cut,
             frontier_ptr=pointers(instances.node_counts[instance]),
@@ -157,21 +157,19 @@ class States:
         state = torch.arange(chosen.numel(), device=chosen.device)
         owner, neighbor = self.instances.neighbors_of(node)
 
-        used = int(size.max()) if size.numel() else 0
-        hit = members[:, :used][owner] == neighbor[:, None]
-        connection = torch.zeros_like(members, dtype=torch.bool)
-        entry, slot = torch.nonzero(hit, as_tuple=True)
-        connection[owner[entry], slot] = True
-        cut = is_cut = None
-        if self.cut is not None and self.is_cut is not None:
-            cut, is_cut = self.cut[parent], self.is_cut[parent]
-            add_node(cut, is_cut, connection, size)
-
-        members[state, size] = node
-        inner_degree = None
+        smallest, largest = torch.stack(torch.aminmax(size)).tolist() if size.numel() else (0, 0)
+        hit = members[:, :largest][owner] == neighbor[:, None]
+        inner_degree = cut = is_cut = None
         if self.inner_degree is not None:
+            connection = torch.zeros_like(members, dtype=torch.bool)
+            entry, slot = torch.nonzero(hit, as_tuple=True)
+            connection[owner[entry], slot] = True
             inner_degree = self.inner_degree[parent] + connection
             inner_degree[state, size] = connection.sum(dim=1)
+            if self.cut is not None and self.is_cut is not None:
+                cut, is_cut = self.cut[parent], self.is_cut[parent]
+                add_node(cut, is_cut, connection, size)
+        members[state, size] = node
 
         subgraphs = Subgraphs(self.instance[parent], members)
         grown = replace(
@@ -182,12 +180,18 @@ class States:
             ptr, frontier, links = _frontier_of(self.instances, subgraphs)
             return replace(grown, frontier_ptr=ptr, frontier=frontier, links=links)
         # At the size bound nothing can be added any more, and the frontier of an empty state was everything.
-        grows = size + 1 < width
-        kept = torch.nonzero(grows & (size > 0)).flatten()
-        old, entry = self.frontiers(parent[kept])
-        stays = torch.nonzero(entry != chosen[kept][old]).flatten()
-        old, entry = kept[old[stays]], entry[stays]
-        fresh = torch.nonzero(~hit.any(dim=1) & grows[owner]).flatten()
+        new = ~hit.any(dim=1)
+        if smallest > 0 and largest + 1 < width:
+            old, entry = self.frontiers(parent)
+            stays = torch.nonzero(entry != chosen[old]).flatten()
+            old = old[stays]
+        else:
+            grows = size + 1 < width
+            kept = torch.nonzero(grows & (size > 0)).flatten()
+            old, entry = self.frontiers(parent[kept])
+            stays = torch.nonzero(entry != chosen[kept][old]).flatten()
+            old, new = kept[old[stays]], new & grows[owner]
+        entry, fresh = entry[stays], torch.nonzero(new).flatten()
         ptr, frontier, links = _merge_frontier(
             self.instances.num_nodes,
             chosen.numel(),

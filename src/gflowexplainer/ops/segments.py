@@ -18,8 +18,7 @@ def pointers(counts: Tensor) -> Tensor:
 
 def segment_ids(counts: Tensor, total: int | None = None) -> Tensor:
     """Names the segment of every element: lengths ``[2, 0, 3]`` give ``[0, 0, 2, 2, 2]``."""
-    ids = torch.arange(counts.numel(), device=counts.device)
-    return torch.repeat_interleave(ids, counts, output_size=total)
+    return torch.repeat_interleave(counts, output_size=total)
 
 
 def repeated(count: int, times: int, device: torch.device) -> Tensor:

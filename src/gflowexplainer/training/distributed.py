@@ -83,17 +83,21 @@ class Ranks:
                 values = self._fabric().all_reduce(values.clone(), reduce_op="sum")
         return values
 
-    def mean(self, *losses: Loss) -> tuple[list[Tensor], list[float]]:
+    def mean(self, *losses: Loss) -> tuple[list[Tensor], Tensor]:
         """Divides each loss by the number of its terms in all processes.
 
         Returns:
-            This process's parts of the means, through which gradients flow, and the means over everything.
+            This process's parts of the means, through which gradients flow, and the means over everything, ``[L]``.
         """
-        own = torch.stack([torch.stack([loss.total.detach().double(), loss.terms.double()]) for loss in losses])
-        total, terms = self.add(own).unbind(dim=1)
+        if self.size == 1:
+            parts = [loss.mean for loss in losses]
+            return parts, torch.stack([part.detach().double() for part in parts])
+        terms = torch.tensor([float(loss.terms) for loss in losses], dtype=torch.double, device=losses[0].total.device)
+        own = torch.stack([torch.stack([loss.total.detach().double() for loss in losses]), terms])
+        total, terms = self.add(own)
         terms = terms.clamp(min=1)
         parts = [loss.total / number.to(loss.total.dtype) for loss, number in zip(losses, terms, strict=True)]
-        return parts, (total / terms).tolist()
+        return parts, total / terms
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Adds gradients up; a parameter that no process has a gradient of stays without."""

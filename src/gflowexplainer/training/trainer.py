@@ -31,6 +31,7 @@ from gflowexplainer.training.checkpoint import CHECKPOINT, load_training, save_t
 from gflowexplainer.training.curves import METRICS, UpdateRecord, append_lines, cut_lines
 from gflowexplainer.training.distributed import Fabric, Ranks
 from gflowexplainer.training.interrupts import interrupts_wait
+from gflowexplainer.training.repetition import repeat
 
 Callback = Callable[["Trainer", UpdateRecord], None]
 
@@ -86,7 +87,10 @@ class Trainer:
     def optimizer(self) -> torch.optim.Optimizer:
         """What turns gradients into updates; who only explains never makes one."""
         rate, decay = self.settings.learning_rate, self.settings.weight_decay
-        optimizer = torch.optim.AdamW(self._parameter_groups(), lr=rate, weight_decay=decay, fused=True)
+        recorded = self.instances.device.type == "cuda"
+        optimizer = torch.optim.AdamW(
+            self._parameter_groups(), lr=rate, weight_decay=decay, fused=True, capturable=recorded
+        )
         self._base_rates = [group["lr"] for group in optimizer.param_groups]
         return optimizer
 
@@ -115,20 +119,9 @@ class Trainer:
         began, batch = time.perf_counter(), self.ranks.mine(self._batch())
         grown, again = self._grow(batch), self._regrow(batch)
         ends, score = self._ends(grown)
-        _, (log_score, size) = self.ranks.mean(_sum(score), _sum(ends.size.to(score)))
-        record: UpdateRecord = {"iteration": self.iteration, "log_score": log_score, "size": size}
-        objectives = [self._objective(rollouts) for rollouts in (grown, again)]
-        for _ in range(self.settings.descents):
-            parts, values = self.ranks.mean(*(evaluate() for evaluate in objectives))
-            loss = sum(values)
-            if not math.isfinite(loss):
-                raise ConfigError(
-                    f"The loss became {loss} at iteration {self.iteration}. Lower 'learning_rate' or 'beta'."
-                )
-            record.setdefault("loss", loss)
-            self._find_gradients(parts[0] + parts[1])
-            self._halfway = True
-            self._descend()
+        log_score, size = self.ranks.mean(_sum(score), _sum(ends.size.to(score)))[1].tolist()
+        loss = self._descend_often([self._objective(rollouts) for rollouts in (grown, again)])
+        record: UpdateRecord = {"iteration": self.iteration, "loss": loss, "log_score": log_score, "size": size}
         self._exchange_scores()
         self.replay.add(ends, score)
         self.iteration += 1
@@ -137,6 +130,26 @@ class Trainer:
         self._halfway = False
         record["seconds"] = time.perf_counter() - began
         return record
+
+    def _descend_often(self, objectives: list[Callable[[], Loss]]) -> float:
+        """Takes all steps down on the same rollouts; returns the loss before the first."""
+
+        def descend() -> Tensor:
+            parts, means = self.ranks.mean(*(evaluate() for evaluate in objectives))
+            self._find_gradients(parts[0] + parts[1])
+            self._descend()
+            return means.sum()
+
+        self._halfway = True
+        same = self.ranks.size == 1 and self.network.policy.prepares_all and not self.settings.objective.needs_inflow
+        losses = repeat(descend, self.settings.descents, self.instances.device, same=same)
+        before, after = torch.stack(losses).tolist()
+        if not math.isfinite(before + after):
+            raise ConfigError(
+                f"The loss became {after if math.isfinite(before) else before} at iteration {self.iteration}. Lower "
+                "'learning_rate' or 'beta'."
+            )
+        return before
 
     def _exchange_scores(self) -> None:
         """Tells the other processes what this one has computed of the reward."""
@@ -224,11 +237,11 @@ class Trainer:
             grown = self.sampler.sample(graph, Stream.locating, self.iteration, start=node)
             score = self.reward.log_score(grown.subgraphs)
             loss = locator_loss(locator(instances, embedding)[node], score, graph, len(instances))
-        (share,), (value,) = self.ranks.mean(Loss.of(loss * picked.numel(), picked.numel()))
+        (share,), means = self.ranks.mean(Loss(loss * picked.numel(), picked.numel()))
         self._find_gradients(share)
         self._exchange_scores()
         self._descend()
-        return value
+        return means.item()
 
     def run(
         self,
@@ -307,7 +320,7 @@ class Trainer:
 
 def _sum(values: Tensor) -> Loss:
     """Adds values ``[N]`` up."""
-    return Loss.of(values.sum(), values.numel())
+    return Loss(values.sum(), values.numel())
 
 
 @contextmanager
