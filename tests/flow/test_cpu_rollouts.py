@@ -5,7 +5,7 @@ import torch
 
 from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.cpu_policy import CpuEncoding
-from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
+from gflowexplainer.flow.cpu_rollouts import CpuRollouts, grows_on_cpu
 from gflowexplainer.flow.cpu_rows import is_square
 from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
@@ -107,7 +107,7 @@ def test_large_batches_are_evaluated_in_parts(monkeypatch):
 
 def test_what_it_cannot_grow_is_left_to_torch():
     instances = Instances.of_graphs([house()])
-    assert on_cpu(Settings(), a_policy(), instances)
-    assert not on_cpu(Settings(), PaperPolicy(3), instances)
-    assert not on_cpu(Settings(measure="uniform"), a_policy(), instances)
-    assert not on_cpu(Settings(measure="uniform", parents="sequence"), a_policy(), instances)
+    assert grows_on_cpu(Settings(), a_policy(), instances)
+    assert not grows_on_cpu(Settings(), PaperPolicy(3), instances)
+    assert not grows_on_cpu(Settings(measure="uniform"), a_policy(), instances)
+    assert not grows_on_cpu(Settings(measure="uniform", parents="sequence"), a_policy(), instances)

@@ -32,11 +32,10 @@ _NONE, _ONE = np.zeros((), dtype=np.int64), np.ones((), dtype=np.int64)
 """NumPy takes an array without axes sooner than a number."""
 
 
-def on_cpu(settings: Settings, policy: Policy, instances: Instances) -> bool:
-    """Says whether :class:`CpuRollouts` can grow subgraphs of these instances."""
+def grows_on_cpu(settings: Settings, policy: Policy, instances: Instances) -> bool:
+    """Says whether :class:`CpuRollouts` can grow subgraphs of these instances, where they lie on a CPU."""
     return (
-        instances.device.type == "cpu"
-        and isinstance(policy, AdditivePolicy)
+        isinstance(policy, AdditivePolicy)
         and settings.measure == Measure.growth
         and settings.parents != ParentRule.sequence
         and instances.other_end is None

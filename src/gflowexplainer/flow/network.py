@@ -14,7 +14,7 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.cpu_policy import CpuEncoding, encode_on_cpu
 from gflowexplainer.flow.cpu_record import CpuRecord
-from gflowexplainer.flow.cpu_rollouts import CpuRollouts, on_cpu
+from gflowexplainer.flow.cpu_rollouts import CpuRollouts, grows_on_cpu
 from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperPolicy
@@ -41,6 +41,11 @@ class NetworkInputs:
     instances: Instances
     embedding: Tensor | None
     features: Tensor
+
+    def to(self, device: torch.device | str) -> NetworkInputs:
+        """Moves everything to ``device``."""
+        embedding = None if self.embedding is None else self.embedding.to(device)
+        return NetworkInputs(self.instances.to(device), embedding, self.features.to(device))
 
     @classmethod
     def of(
@@ -183,7 +188,9 @@ class FlowNetwork(nn.Module):
     ) -> CpuRecord | None:
         """Does what :meth:`sample` does by NumPy; ``None`` where that cannot be. ``known`` is its ``encoding``."""
         settings, policy, instances = self.settings, self.policy, inputs.instances
-        if not isinstance(policy, AdditivePolicy) or not on_cpu(settings, policy, instances):
+        if not isinstance(policy, AdditivePolicy) or instances.device.type != "cpu":
+            return None
+        if not grows_on_cpu(settings, policy, instances):
             return None
         if known is None:
             encoding = encode_on_cpu(policy, instances, inputs.features, instance)

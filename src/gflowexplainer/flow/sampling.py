@@ -7,7 +7,7 @@ several rollouts are at is held, and looked at by the policy, once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +70,12 @@ class Rollouts:
     def subgraphs(self) -> Subgraphs:
         """The subgraph that each rollout ended in, ``R`` of them."""
         return self.states.subgraphs[self.state[self.last]]
+
+    def to(self, instances: Instances) -> Rollouts:
+        """Returns the same rollouts on instances that lie on another device, without the flows they followed."""
+        names = ("state", "rollout", "chosen", "successor", "last")
+        moved = {name: getattr(self, name).to(instances.device) for name in names}
+        return replace(self, states=self.states.to(instances), flows=None, **moved)
 
 
 def roll_out(

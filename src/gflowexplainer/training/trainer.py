@@ -30,6 +30,7 @@ from gflowexplainer.settings import Settings
 from gflowexplainer.training.checkpoint import CHECKPOINT, load_training, save_training, training_identity
 from gflowexplainer.training.curves import METRICS, UpdateRecord, append_lines, cut_lines
 from gflowexplainer.training.distributed import Fabric, Ranks
+from gflowexplainer.training.growing import Growing
 from gflowexplainer.training.interrupts import interrupts_wait
 from gflowexplainer.training.repetition import repeat
 
@@ -54,6 +55,7 @@ class Trainer:
         self._exchange_scores()
         settings, instances = sampler.settings, sampler.instances
         self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
+        self.growing = Growing(sampler)
         self.iteration = 0
         # Set while weights and bookkeeping disagree; such a state is never stored.
         self._halfway = False
@@ -158,12 +160,7 @@ class Trainer:
 
     def _grow(self, batch: Tensor) -> Rollouts | None:
         """Samples from the instances of ``batch``; ``None`` if a process has none."""
-        if not batch.numel():
-            return None
-        several = batch.repeat_interleave(self.settings.rollouts)
-        with torch.no_grad():
-            encoding = self.sampler.encode(batch)
-        return self.sampler.sample(several, Stream.training, self.iteration, explore=True, encoding=encoding)
+        return self.growing.grow(batch, self.iteration) if batch.numel() else None
 
     def _regrow(self, batch: Tensor) -> Rollouts | None:
         """Builds remembered subgraphs of the instances again, in another order."""
