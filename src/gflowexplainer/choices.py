@@ -63,8 +63,14 @@ class EvidenceType(Choice):
 
     auto = "auto"
     shared = "shared"
+    features = "features"
     own = "own"
     both = "both"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it means the same in every instance, so that nothing is measured in the explained one."""
+        return self in (EvidenceType.shared, EvidenceType.features)
 
 
 class Direction(Choice):

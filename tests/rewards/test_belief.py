@@ -103,7 +103,7 @@ def test_single_losses_count_in_graphs_whose_best_subgraphs_are_needed_and_not_e
 
 def test_a_trial_is_read_as_it_was_written() -> None:
     asked = replace(trial("shared", 0.4), effect=0.5, incomplete=0.25)
-    for one in (asked, trial("own", 0.5), replace(asked, by_gradients=True)):
+    for one in (asked, trial("own", 0.5), trial("features", 0.5), replace(asked, by_gradients=True)):
         assert EvidenceTrial.from_row(one.row()) == one
 
 
@@ -158,3 +158,25 @@ def test_shared_evidence_says_little_below_two_thirds_of_what_can_be_reproduced(
     assert not says_little(trial("shared", 0.55))
     assert not says_little(trial("own", 0.1))
     assert not says_little(replace(trial("shared", 0.1), by_gradients=True))
+
+
+@pytest.mark.parametrize(
+    ("explained", "effect", "taken"),
+    [
+        pytest.param(0.5, 0.6, True, id="they explain more"),
+        pytest.param(0.44, 0.6, False, id="hardly more"),
+        pytest.param(0.5, 0.4, False, id="but show what does little"),
+        pytest.param(0.2, None, False, id="less"),
+    ],
+)
+def test_features_count_where_they_explain_more_than_predictions(explained, effect, taken) -> None:
+    plain = [replace(trial("shared", 0.4), effect=0.6), replace(trial("shared", 0.3, keep=0.5), effect=0.6)]
+    told = replace(trial("features", explained, keep=0.5), effect=effect)
+    chosen = choose([*plain, told, trial("own", 0.7)])
+    assert chosen.evidence == ("features" if taken else "shared")
+    assert weight_beside([*plain, told, trial("own", 0.75)], chosen, "node") > 0
+
+
+def test_what_does_far_less_than_features_is_not_taken_even_if_it_explains_more() -> None:
+    plain, told = replace(trial("shared", 0.7), effect=0.2), replace(trial("features", 0.5), effect=0.9)
+    assert choose([plain, told, trial("own", 0.7)]).evidence == "features"

@@ -15,7 +15,7 @@ def test_a_fitted_explainer_says_which_evidence_it_took(tmp_path):
     explainer.fit(NodeModel(), graph, index=list(range(12)), progress=False)
     report = explainer.evidence_report()
     assert report.chosen in report.trials
-    assert {trial.evidence.value for trial in report.trials} == {"shared", "own", "both"}
+    assert {trial.evidence.value for trial in report.trials} == {"shared", "features", "own", "both"}
     assert {trial.keep_probability for trial in report.trials} == {0.5, 0.8}
     assert report.explained <= 1
     assert 0 <= report.reproducible <= 1

@@ -66,7 +66,7 @@ def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> Evidence
     told = [trial for trial in trials if not trial.by_gradients]
     chosen = _choose(told, values)
     shared = [t for t in told if t.effect is not None]
-    if not shared or chosen.evidence != EvidenceType.shared:
+    if not shared or not chosen.evidence.is_shared:
         return chosen
     most, clear = max(t.effect or 0.0 for t in shared), max(map(_clarity, shared))
     better = [
@@ -92,8 +92,8 @@ def _is_enough(trial: EvidenceTrial) -> bool:
 def _choose(trials: Sequence[EvidenceTrial], values: bool) -> EvidenceTrial:
     """Picks among what was measured in contexts."""
     nearest = max(trial.keep_probability for trial in trials)
-    own = [t for t in trials if t.evidence != EvidenceType.shared and t.keep_probability == nearest]
-    shared = [t for t in trials if t.evidence == EvidenceType.shared]
+    own = [t for t in trials if not t.evidence.is_shared and t.keep_probability == nearest]
+    shared = [t for t in trials if t.evidence.is_shared]
     if not own:
         return _plainest(shared)
     best = max(own, key=_explained)
@@ -122,14 +122,14 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     if chosen.by_gradients:
         return 0.0
     trials = [trial for trial in trials if not trial.by_gradients]
-    if chosen.evidence != EvidenceType.shared:
+    if not chosen.evidence.is_shared:
         return ALONE
     nearest = max(trial.keep_probability for trial in trials)
     near = [t for t in trials if t.keep_probability == nearest]
     own = max((t for t in near if t.evidence == EvidenceType.own), key=_explained, default=None)
     if own is None or own.reproducible <= 0:
         return 0.0
-    beside = max(t.explained for t in near if t.evidence == EvidenceType.shared)
+    beside = max(t.explained for t in near if t.evidence.is_shared)
     if level != "graph" and (beside >= ENOUGH * own.explained or _does_little(chosen)):
         return 0.0
     trust = (own.explained / own.reproducible - DOUBTED) / (TRUSTED - DOUBTED)
@@ -140,7 +140,7 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
 
 def says_little(chosen: EvidenceTrial) -> bool:
     """Says whether the shared evidence that was taken leaves much of what can be reproduced unexplained."""
-    in_contexts = chosen.evidence == EvidenceType.shared and not chosen.by_gradients
+    in_contexts = chosen.evidence.is_shared and not chosen.by_gradients
     return in_contexts and chosen.explained < SAID * chosen.reproducible
 
 
@@ -154,9 +154,22 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
 
     Plain are contexts near the whole graph, which the model was trained for, and one set of weights for all classes: a
     default class is preserved by nothing in particular, and only the other classes show what the model looks at. So
-    where one set of weights says nothing, weights of each class are trusted only if what they say is clear. And what
-    predicts the model well on random subgraphs, but rates those best that do far less to it than others, is not taken.
+    where one set of weights says nothing, weights of each class are trusted only if what they say is clear. Plain is
+    too what the model predicts at nodes, which knows of their surroundings, without their features. And what predicts
+    the model well on random subgraphs, but rates those best that do far less to it than others, is not taken.
     """
+    most = max((t.effect for t in trials if t.effect is not None), default=0.0)
+    trials = [t for t in trials if t.effect is None or t.effect >= most - WEAKER]
+    by_features = [t for t in trials if t.evidence == EvidenceType.features]
+    plain = [t for t in trials if t.evidence != EvidenceType.features]
+    if not by_features or not plain:
+        return _by_class_or_not(trials)
+    found, other = _by_class_or_not(plain), _by_class_or_not(by_features)
+    return other if other.explained > found.explained + SMALLER else found
+
+
+def _by_class_or_not(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
+    """Picks among trials of one kind of evidence; see :func:`_plainest`."""
 
     def best(by_class: bool) -> EvidenceTrial | None:
         found: EvidenceTrial | None = None
@@ -167,8 +180,6 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
                 found = most
         return found
 
-    most = max((t.effect for t in trials if t.effect is not None), default=0.0)
-    trials = [t for t in trials if t.effect is None or t.effect >= most - WEAKER]
     pooled, apart = best(False), best(True)
     if pooled is None or apart is None:
         return max((t for t in (pooled, apart) if t is not None), key=_explained)

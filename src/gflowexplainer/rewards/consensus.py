@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.model.target import Target
 from gflowexplainer.ops.segments import segment_sum
@@ -53,7 +52,7 @@ class Consensus:
     @property
     def uses_own(self) -> bool:
         """Whether what the model loses without each node of the instance itself is part of the evidence."""
-        return self.chosen.evidence != EvidenceType.shared
+        return not self.chosen.evidence.is_shared
 
     @property
     def needs_own(self) -> bool:

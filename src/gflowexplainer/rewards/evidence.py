@@ -170,8 +170,9 @@ def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = No
     """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
 
     ``"shared"``: what means the same in every instance; at node level what the model predicts there, at graph level the
-    node's features, and its type before them where there are several. ``"own"``: what the model loses without the node
-    in this very instance, for which it is evaluated once a node. ``"both"``: these columns side by side.
+    node's features, and its type before them where there are several. ``"features"``: at node level, both of these.
+    ``"own"``: what the model loses without the node in this very instance, for which it is evaluated once a node.
+    ``"both"``: shared and own columns side by side.
 
     Links have one kind, named ``"shared"``: type and few features of a node, and what the model loses without it if it
     lies on a way between both ends.
@@ -186,7 +187,9 @@ def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = No
     columns = []
     if kind != EvidenceType.own:
         columns.append(_shared(inputs).double())
-    if kind != EvidenceType.shared:
+    if kind == EvidenceType.features and inputs.instances.level != "graph":
+        columns.insert(0, _few_features(inputs))
+    if not kind.is_shared:
         own = losses(inputs.predictor, inputs.instances, inputs.target) if own is None else own
         columns.append(own.double())
     return columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
@@ -218,6 +221,26 @@ def _predictions(inputs: TaskInputs) -> Tensor:
         columns, own = prediction.detach().numpy(), int(label)
         return torch.from_numpy(np.concatenate((columns, columns[:, own : own + 1]), axis=1, dtype=np.float64))
     return torch.cat([prediction, prediction.gather(1, label[inputs.instances.owner, None])], dim=1)
+
+
+def tells_by_features(inputs: TaskInputs) -> bool:
+    """Says whether few features tell nodes apart that have classes of their own, beside what is predicted there."""
+    instances = inputs.instances
+    if instances.level == "graph" or instances.num_types > 1 or inputs.target.label is None:
+        return False
+    x = instances.rows() if instances.x.size(1) <= MAX_KINDS else instances.x[:0]
+    return x.layout == torch.strided and bool((x != x[:1]).any())
+
+
+def _few_features(inputs: TaskInputs) -> Tensor:
+    """Returns the features of every node; what stands behind them keeps its place from the end."""
+    columns = inputs.instances.x.size(1)
+    if columns > MAX_KINDS:
+        raise ConfigError(
+            f"evidence='features' tells nodes apart by at most {MAX_KINDS} features, but there are {columns}. Use "
+            "evidence='shared'."
+        )
+    return inputs.instances.rows().double()
 
 
 def has_own_class(inputs: TaskInputs) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.rewards.base import REMOVALS
 
-_KINDS = (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
+_KINDS = (EvidenceType.shared, EvidenceType.both, EvidenceType.own, EvidenceType.features)
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class EvidenceTrial:
     """How well one kind of evidence, measured in one way, predicts the model where it was not fitted.
 
     Attributes:
-        evidence: What nodes are told apart by: ``"shared"``, ``"own"`` or ``"both"``.
+        evidence: What nodes are told apart by: ``"shared"``, ``"features"``, ``"own"`` or ``"both"``.
         keep_probability: Share of the nodes that contexts kept.
         removal: What "without the rest" meant.
         by_class: Whether classes have weights of their own.

@@ -26,7 +26,14 @@ from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.belief import choose, weight_beside
 from gflowexplainer.rewards.best_rated import Effect, effect_of_best
 from gflowexplainer.rewards.consensus import Consensus, fit_weights, ridge_of, shares_of, within
-from gflowexplainer.rewards.evidence import Evidence, basis_of, has_own_class, has_shared, raw_evidence
+from gflowexplainer.rewards.evidence import (
+    Evidence,
+    basis_of,
+    has_own_class,
+    has_shared,
+    raw_evidence,
+    tells_by_features,
+)
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradient_share import find_gradient_share
 from gflowexplainer.rewards.gradients import GradientShare
@@ -73,7 +80,8 @@ class Candidates:
             return (self.evidence,)
         if not has_shared(inputs):
             return (EvidenceType.own,)
-        return (EvidenceType.shared, EvidenceType.both, EvidenceType.own)
+        shared = (EvidenceType.shared, EvidenceType.features) if tells_by_features(inputs) else (EvidenceType.shared,)
+        return (*shared, EvidenceType.both, EvidenceType.own)
 
     def poolings(self, label: Tensor) -> list[float]:
         """Returns the strengths of pooling that are tried for instances of some classes ``[I]``, strongest first."""
@@ -161,16 +169,21 @@ class Fitting:
         kind: EvidenceType,
         description: Description,
         found: Measurements,
+        *,
+        least: float = -math.inf,
         **measured: Any,
     ) -> Iterator[Tried]:
-        """Fits one kind of evidence to what was measured, with one set of weights and, where it may, by class."""
+        """Fits one kind of evidence to what was measured, with one set of weights and, where it may, by class.
+
+        What explains no more than ``least`` is not worth asking the model about.
+        """
         # What the model loses without a node means the same in every class.
-        shared = kind == EvidenceType.shared
+        shared = kind.is_shared
         for by_class in (False, True) if self.several and shared else (False,):
             strengths = candidates.poolings(self.label) if by_class and self.label is not None else [math.inf]
             told = [self.held_out(description, found, pooling) for pooling in strengths]
             weights = self.weights(description, found, strengths[told.index(max(told))])
-            effect = self.effect(description, weights) if shared else None
+            effect = self.effect(description, weights) if shared and max(told) > least else None
             yield Tried(
                 EvidenceTrial(
                     kind,
@@ -207,7 +220,7 @@ def learn_consensus(
     lost = NodeLosses(inputs) if lost is None else lost
     members = _members(inputs, subgraphs)
     gradients = GradientShare()
-    own = None if set(kinds) == {EvidenceType.shared} else lost.at(members)
+    own = None if all(kind.is_shared for kind in kinds) else lost.at(members)
     if own is not None and candidates.gradients and inputs.target.label is None:
         found = measuring.measure(subgraphs, min(candidates.keep_probabilities), candidates.removals[0])
         gradients = find_gradient_share(inputs, subgraphs, found, own, seed)
@@ -221,12 +234,15 @@ def learn_consensus(
     fitting, tried = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed)), list[Tried]()
     for keep, removal in product(candidates.keep_probabilities, candidates.removals):
         found = measuring.measure(subgraphs, keep, removal)
+        told, measured = -math.inf, dict[str, Any](keep_probability=keep, removal=removal)
         for kind, description in described.items():
-            tried += fitting.attempts(candidates, kind, description, found, keep_probability=keep, removal=removal)
+            fitted = list(fitting.attempts(candidates, kind, description, found, least=told, **measured))
+            told = max(told, *(one.trial.explained for one in fitted))
+            tried += fitted
     classes = inputs.target.label is not None
     by_gradients = measure_gradients(inputs, subgraphs, seed) if candidates.gradients and classes else None
     if by_gradients is not None and EvidenceType.shared in described:
-        kind, whole = EvidenceType.shared, {"keep_probability": 1.0, "removal": Removal.induced.value}
+        kind, whole = EvidenceType.shared, dict[str, Any](keep_probability=1.0, removal=Removal.induced.value)
         tried += fitting.attempts(candidates, kind, described[kind], by_gradients, **whole, by_gradients=True)
     trials = [one.trial for one in tried]
     best = choose(trials, values=not classes)
@@ -250,7 +266,7 @@ def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -
         return raw
     blank = raw.clone()
     # Own evidence stands behind the shared one.
-    blank[:, -1 if kind == EvidenceType.shared else -2] = 0
+    blank[:, -1 if kind.is_shared else -2] = 0
     return blank
 
 
