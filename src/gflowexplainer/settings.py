@@ -58,8 +58,9 @@ class Settings:
         keep_probability: Probability that a context keeps a node (alpha). With 0 the consensus chooses between .5 and
             .8, by what predicts the model better; the context reward takes .5.
         evidence: What the consensus tells nodes apart by: ``"shared"`` (what means the same in every instance),
-            ``"own"`` (what the model loses without the node), ``"both"``, or ``"auto"``: chosen by what predicts the
-            model on instances that were not fitted (:mod:`~gflowexplainer.rewards.learning`).
+            ``"features"`` (that, and of nodes their features), ``"own"`` (what the model loses without the node),
+            ``"both"`` shared and own, or ``"auto"``: chosen by what predicts the model on instances that were not
+            fitted (:mod:`~gflowexplainer.rewards.learning`).
         removal: ``"induced"``, ``"isolate"`` or ``"auto"``: of graphs, the one whose answers agree better between
             instances; ``"induced"`` for nodes and for rewards other than the consensus.
         direction: Of a value, what is explained: ``"any"`` contribution, those that raise it (``"up"``) or that lower
