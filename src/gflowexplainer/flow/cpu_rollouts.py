@@ -111,7 +111,7 @@ class CpuRollouts:
 
     def _first_states(self, place: Array) -> tuple[Array, Array]:
         """Finds which rollouts ``[R]`` come first to each place ``[R]`` where they begin, and the state of each."""
-        if len(self.instances) == 1 and np.count_nonzero(place != place[:1]) == 0:
+        if len(self.instances) == 1 and not np.count_nonzero(place != place[:1]):
             return np.arange(min(place.size, 1)), np.zeros(place.size, dtype=np.int64)
         _, first, at = first_places(place)
         return first, at

@@ -66,8 +66,9 @@ def found_in(haystack: Array, needles: Array, bound: int | None = None) -> tuple
     if haystack.size == 0:
         return np.zeros(needles.shape, dtype=np.int64), np.zeros(needles.shape, dtype=bool)
     if bound is not None and bound <= needles.size:
-        place = np.full(bound, -1)
-        place[haystack] = np.arange(haystack.size)
+        place = np.empty(bound, dtype=np.int64)
+        place.fill(-1)
+        place[haystack] = counted(haystack.size)
         position = place[needles]
         return position, position >= 0
     position = np.minimum(haystack.searchsorted(needles), haystack.size - 1)
@@ -94,8 +95,9 @@ def order_of_different(keys: Array, bound: int) -> Array:
     """Returns the order ``[N]`` that sorts keys, all in ``[0, bound)``, of which no two are equal."""
     if bound > _CLOSE * keys.size:
         return keys.argsort()
-    place = np.full(bound, -1)
-    place[keys] = np.arange(keys.size)
+    place = np.empty(bound, dtype=np.int64)
+    place.fill(-1)
+    place[keys] = counted(keys.size)
     return place[place >= 0]
 
 
