@@ -91,9 +91,17 @@ def fit_ours(loaded: Loaded, **settings: Any) -> GFlowExplainer:
     return explainer.fit(**subject.request, progress=False)
 
 
-def explain_ours(explainer: GFlowExplainer, loaded: Loaded, nodes: Tensor | None = None) -> ExplanationList:
-    """Explains instances in one call of the public class, as a user would."""
-    graph = loaded.benchmark.graphs[0].to(next(loaded.model.parameters()).device)
+def graph_of(loaded: Loaded) -> Data:
+    """Returns the graph where the GNN is; the very one that was loaded, if it is there already."""
+    graph, device = loaded.benchmark.graphs[0], next(loaded.model.parameters()).device
+    return graph if graph.x.device == device else graph.to(device)
+
+
+def explain_ours(
+    explainer: GFlowExplainer, loaded: Loaded, nodes: Tensor | None = None, graph: Data | None = None
+) -> ExplanationList:
+    """Explains instances in one call of the public class, as a user would, of a graph that is where the GNN is."""
+    graph = graph_of(loaded) if graph is None else graph
     index = loaded.index if nodes is None else nodes
     return explainer.explain(loaded.model, graph, index, model_config=CONFIG, progress=False)
 
@@ -112,15 +120,16 @@ def look_at_predictions(found: ExplanationList) -> None:
             assert subgraph.prediction_without is not None
 
 
-def explain_one_by_one(explainer: GFlowExplainer, loaded: Loaded, nodes: Sequence[int]) -> None:
+def explain_one_by_one(
+    explainer: GFlowExplainer, loaded: Loaded, nodes: Sequence[int], graph: Data | None = None
+) -> None:
     """Explains instances one call each, by the class itself."""
     for node in nodes:
-        look_at(explain_ours(explainer, loaded, torch.tensor([node])))
+        look_at(explain_ours(explainer, loaded, torch.tensor([node]), graph))
 
 
-def explain_singly(explainer: GFlowExplainer, loaded: Loaded, nodes: Sequence[int]) -> None:
+def explain_singly(explainer: GFlowExplainer, loaded: Loaded, nodes: Sequence[int], graph: Data) -> None:
     """Explains instances one call each, by PyG's own ``Explainer``."""
-    graph = loaded.benchmark.graphs[0].to(next(loaded.model.parameters()).device)
     masks = {"node_mask_type": "object", "edge_mask_type": "object"}
     outer = Explainer(loaded.model, explainer, explanation_type="model", model_config=CONFIG, **masks)
     for node in nodes:
@@ -138,7 +147,7 @@ class Peers:
     def __init__(self, loaded: Loaded, lengths: Lengths) -> None:
         self.loaded, self.lengths = loaded, lengths
         self.device = next(loaded.model.parameters()).device
-        self.graph = loaded.benchmark.graphs[0].to(self.device)
+        self.graph = graph_of(loaded)
         self.nodes = loaded.index.tolist()
         with torch.no_grad():
             self.label = loaded.model(self.graph.x, self.graph.edge_index).argmax(dim=1)
@@ -237,10 +246,10 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
     ours, few = learned[OURS], lengths.pg_instances
     explaining = interleaved(
         {
-            OURS: done(lambda: look_at(explain_ours(ours, loaded))),
-            LOOKED: done(lambda: look_at_predictions(explain_ours(ours, loaded))),
-            ONE: done(lambda: explain_one_by_one(ours, loaded, peers.nodes[:few])),
-            SINGLE: done(lambda: explain_singly(ours, loaded, peers.nodes[:few])),
+            OURS: done(lambda: look_at(explain_ours(ours, loaded, graph=peers.graph))),
+            LOOKED: done(lambda: look_at_predictions(explain_ours(ours, loaded, graph=peers.graph))),
+            ONE: done(lambda: explain_one_by_one(ours, loaded, peers.nodes[:few], peers.graph)),
+            SINGLE: done(lambda: explain_singly(ours, loaded, peers.nodes[:few], peers.graph)),
             GNN: done(peers.explain_by_gnn),
             PG: done(lambda: peers.explain_by_pg(few)),
             GNN_HERE: done(lambda: batched[GNN_HERE].explain(subject(), SEED)),

@@ -6,6 +6,7 @@ Rollouts ask the policy once a step. Torch takes longer to begin each of its cal
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -21,9 +22,9 @@ from gflowexplainer.graphs.instances import Instances
 Array = NDArray[Any]
 _ENTRIES_AT_ONCE = 1 << 16
 """Frontier nodes that the network looks at together."""
-_LOG_OF_TWO = np.log1p(1)
 _MANY = 256
 """Rows from which on torch computes them."""
+_ONE_LINK = np.ones((), dtype=np.int16)
 _PRODUCTS = (1 << 19) - 1
 """Multiplications that NumPy does in one thread. Another would go on waiting, at full speed, long after it has helped,
 and torch's threads would have to share the cores with it."""
@@ -69,7 +70,7 @@ class CpuPolicy:
         self.width = candidate.shape[1]
         weights = _weights_of(policy)
         self.by_links, self.by_size, self.heads = weights.by_links, weights.by_size, weights.heads
-        self.none = np.zeros((), dtype=candidate.dtype)
+        self.beside_one = weights.beside_one
         self.degree = np.maximum(known_degree, 1).astype(candidate.dtype)
         degree = self.degree
         if self.row is not None:
@@ -106,23 +107,42 @@ class CpuPolicy:
     def log_flows(self, sums: Array, size: int, state: Array, node: Array, links: Array) -> tuple[Array, Array]:
         """Returns the log-flow of adding each frontier node ``[F]`` and of stopping ``[U]``, without size bound."""
         whole = sums + self.by_size[size]
-        for_action, for_stop = whole[:, : self.width], whole[:, self.width :]
+        for_action, for_stop = whole[:, : self.width], _activated(whole)[:, self.width :]
         if node.size <= _ENTRIES_AT_ONCE:
             action = self._actions(for_action, state, node, links)
         else:
             parts = (slice(begin, begin + _ENTRIES_AT_ONCE) for begin in range(0, node.size, _ENTRIES_AT_ONCE))
             action = np.concatenate([self._actions(for_action, state[p], node[p], links[p]) for p in parts])
-        return action, self.heads[1](np.maximum(for_stop, self.none))
+        return action, self.heads[1](for_stop)
 
     def _actions(self, for_action: Array, state: Array, node: Array, links: Array) -> Array:
         hidden = self.joined_once.take(self.place(node), axis=0)
         hidden += for_action.take(state, axis=0)
-        other = (links != 1).nonzero()[0]
+        other = (links != _ONE_LINK).nonzero()[0]
         if other.size:
-            count, degree = links[other].astype(np.int64), self.degree[node[other]]
-            more = count - 1
-            hidden[other] += self._told(more, np.log1p(count) - _LOG_OF_TWO, more / degree)
-        return self.heads[0](np.maximum(hidden, self.none, out=hidden))
+            rows = hidden.take(other, axis=0)
+            rows += self._told_beside(links[other].astype(np.int64), self.degree[node[other]])
+            hidden[other] = rows
+        return self.heads[0](_activated(hidden, out=hidden))
+
+    def _told_beside(self, count: Array, degree: Array) -> Array:
+        """Returns what ``count`` links tell of nodes of some degree beside what one link does, shape ``[N, H]``."""
+        told = self.beside_one.take(count, axis=0)
+        told[:, 2] = (count - 1) / degree
+        return _multiplied(told, self.by_links)
+
+
+@lru_cache(maxsize=8)
+def _zeros(width: int) -> Array:
+    return np.zeros((_MANY, width), dtype=np.float32)
+
+
+def _activated(rows: Array, out: Array | None = None) -> Array:
+    """Puts 0 in the place of what is negative in rows ``[N, D]``."""
+    if rows.shape[0] > _MANY:
+        return np.maximum(rows, np.zeros((), dtype=rows.dtype), out=out)
+    # Two arrays of a kind are compared many numbers at a time, an array and a number one by one.
+    return np.maximum(rows, _zeros(rows.shape[1])[: rows.shape[0]], out=out)
 
 
 class _Head:
@@ -136,16 +156,17 @@ class _Head:
         self.second = second.weight.detach(), second.bias.detach()
         self.weight, self.bias = np.ascontiguousarray(self.first[0].numpy().T), self.first[1].numpy()
         self.last, self.shift = self.second[0].numpy()[0], self.second[1].numpy().reshape(())
-        self.none = np.zeros((), dtype=self.bias.dtype)
+        # Two arrays of a kind are put together many numbers at a time.
+        self.biases, self.zeros = np.tile(self.bias, (_MANY, 1)), _zeros(self.bias.size)
 
     def __call__(self, rows: Array) -> Array:
         """Applies the head to activated rows ``[N, H]``, shape ``[N]``."""
         if rows.shape[0] >= _MANY:
             said = functional.linear(torch.from_numpy(np.ascontiguousarray(rows)), *self.first).relu_()
             return functional.linear(said, *self.second)[:, 0].numpy()
-        hidden = _multiplied(rows, self.weight)
-        hidden += self.bias
-        np.maximum(hidden, self.none, out=hidden)
+        count, hidden = rows.shape[0], _multiplied(rows, self.weight)
+        hidden += self.biases[:count]
+        np.maximum(hidden, self.zeros[:count], out=hidden)
         return hidden.dot(self.last) + self.shift
 
 
@@ -166,6 +187,11 @@ class _Weights:
     def __init__(self, policy: AdditivePolicy) -> None:
         self.by_links = np.ascontiguousarray(policy.by_links.weight.detach().numpy().T)
         self.by_size = policy.by_size.weight.detach().numpy()
+        # What numbers of links, and their logarithms, are beside those of one, and room for the share that they are. No
+        # node has more links than a state has members.
+        count = np.arange(self.by_size.shape[0])
+        self.beside_one = np.zeros((count.size, 3), dtype=self.by_links.dtype)
+        self.beside_one[:, 0], self.beside_one[:, 1] = count - 1, np.log1p(count) - np.log1p(1)
         self.heads = [_Head(policy.action_head), _Head(policy.stop_head)]
         self.mean, self.scale = policy.feature_mean.numpy(), policy.feature_scale.numpy()
         # Only start nodes are asked what they are as such, so that part of the layer stands by itself.

@@ -24,7 +24,7 @@ from gflowexplainer.flow.sampling import STOP, refuse_too_many
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import APART, TOO_SMALL
 from gflowexplainer.ops.hashed_random import uniform_numbers
-from gflowexplainer.ops.numpy_segments import first_places, ticked_off
+from gflowexplainer.ops.numpy_segments import counted, first_places, ticked_off
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
@@ -83,7 +83,7 @@ class CpuRollouts:
         """
         refuse_too_many(instance.size, self.max_nodes, False, self.instances.device)
         numbers = range(2 if self.epsilon > 0 else 1)
-        chances = [uniform_numbers(key, np.arange(self.max_nodes + 1)[:, None], n) for n in numbers]
+        chances = [uniform_numbers(key, counted(self.max_nodes + 1)[:, None], n) for n in numbers]
         first, at = self._first_states(instance if start is None else start)
         states = self._begin(instance[first], None if start is None else start[first])
         rollout, steps, policy = np.arange(instance.size), list[Step](), self.policy
@@ -111,7 +111,7 @@ class CpuRollouts:
 
     def _first_states(self, place: Array) -> tuple[Array, Array]:
         """Finds which rollouts ``[R]`` come first to each place ``[R]`` where they begin, and the state of each."""
-        if len(self.instances) == 1 and (place == place[:1]).all():
+        if len(self.instances) == 1 and not np.count_nonzero(place != place[:1]):
             return np.arange(min(place.size, 1)), np.zeros(place.size, dtype=np.int64)
         _, first, at = first_places(place)
         return first, at
@@ -152,15 +152,17 @@ class CpuRollouts:
         flow -= top[state]
         line = np.zeros(flow.size + 1)
         ahead = line[1:]
-        np.exp(flow, out=flow).cumsum(out=ahead)
+        np.add.accumulate(np.exp(flow, out=flow), out=ahead)
         bounds = line[ptr]
         begin = bounds[:-1]
         length = bounds[1:] - begin
-        way = chance[0] * (length + np.exp(ends - top))[at]
+        ends -= top
+        way = (length + np.exp(ends, out=ends))[at]
+        way *= chance[0]
         entry = ahead.searchsorted(begin[at] + way, side="right")
         # What is rounded up may lie behind the last entry of its state.
         np.minimum(entry, (ptr[1:] - _ONE)[at], out=entry)
-        entry[way >= length[at]] = STOP
+        np.putmask(entry, way >= length[at], STOP)
         if self.epsilon > 0:
             place = (np.minimum(chance[1] / self.epsilon, 1.0) * (ways + (size > 0)).take(at)).astype(np.int64)
             anything = np.where(place < ways.take(at), ptr.take(at) + place, STOP)

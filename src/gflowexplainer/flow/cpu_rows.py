@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.numpy_segments import flat_ranges
+from gflowexplainer.ops.numpy_segments import counted, flat_ranges
 
 Array = NDArray[Any]
 INSIDE = -(1 << 14)
@@ -31,8 +31,12 @@ def is_square(instances: Instances) -> bool:
 def added_rows(instances: Instances) -> Array:
     """Returns what each node of the single instance adds to a row: one at its neighbours, :data:`INSIDE` at itself.
 
-    Shape ``[n, n]``.
+    Shape ``[n, n]``; nobody may write into it.
     """
+    return instances.remembered("added_rows", _added_rows)
+
+
+def _added_rows(instances: Instances) -> Array:
     nodes = instances.num_nodes
     added = np.zeros((nodes, nodes), dtype=np.int16)
     flat = added.reshape(-1)
@@ -79,7 +83,8 @@ class Rows(ABC):
         kind = _SquareRows if is_square(instances) else _FlatRows
         rows = kind(instances, instance)
         rows.instance, rows.key, rows.size = instance, key, 0
-        rows.members = np.full((instance.size, max_nodes), -1)
+        rows.members = np.empty((instance.size, max_nodes), dtype=np.int64)
+        rows.members.fill(-1)
         return rows
 
     def grown(self, parent: Array, node: Array, key: Array) -> Rows:
@@ -98,7 +103,7 @@ class Rows(ABC):
         else:
             place = (table > _NO_LINKS).nonzero()[0] if self.size else np.arange(table.size)
         state, node = self._located(place)
-        ptr = state.searchsorted(np.arange(self.instance.size + 1))
+        ptr = state.searchsorted(counted(self.instance.size + 1))
         return Frontier(state, node, table[place], ptr)
 
     @abstractmethod
@@ -161,15 +166,16 @@ class _SquareRows(Rows):
     Attributes:
         table: The rows, shape ``[U, n]``.
         added: The :func:`added_rows`.
+        width: Length of a row.
     """
 
     def __init__(self, instances: Instances, instance: Array) -> None:
         self.table = np.zeros((instance.size, instances.num_nodes), dtype=np.int16)
-        self.added = added_rows(instances)
+        self.added, self.width = added_rows(instances), np.array(instances.num_nodes)
 
     def _grown(self, parent: Array, node: Array) -> _SquareRows:
         rows = object.__new__(_SquareRows)
-        rows.added = self.added
+        rows.added, rows.width = self.added, self.width
         rows.table = self.table.take(parent, axis=0)
         rows.table += self.added.take(node, axis=0)
         return rows
@@ -178,5 +184,5 @@ class _SquareRows(Rows):
         return self.table.reshape(-1)
 
     def _located(self, place: Array) -> tuple[Array, Array]:
-        state, node = np.divmod(place, self.table.shape[1])
+        state, node = np.divmod(place, self.width)
         return state, node

@@ -15,7 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gflowexplainer.ops.numpy_segments import counted
+
 Array = NDArray[Any]
+_ONE = np.ones(())
+"""NumPy takes an array without axes sooner than a number."""
 
 
 def even_draws(at: Tensor, draw: Tensor, num_states: int) -> Tensor:
@@ -41,13 +45,14 @@ def even_numbers(at: Array, draw: Array, num_states: int) -> Array:
         # Each is alone at its state.
         return draw
     if num_states == 1:
-        return (np.arange(at.size) / at.size + draw[0]) % 1
+        return (counted(at.size) / at.size + draw[0]) % _ONE
     order = at.argsort(kind="stable")
     visits = np.bincount(at, minlength=num_states)
-    first = visits.cumsum() - visits
+    first = np.add.accumulate(visits)
+    first -= visits
     place = np.empty(at.size)
-    place[order] = np.arange(at.size) - first.repeat(visits)
+    place[order] = counted(at.size) - first.repeat(visits)
     place /= visits[at]
     place += draw[order[first]][at]
-    place %= 1
+    place %= _ONE
     return place

@@ -59,7 +59,8 @@ def _logarithms(instances: Instances) -> NDArray[Any]:
 
 def _on_cpu(instances: Instances, embedding: Tensor | None, max_hops: int, values: Tensor | None) -> Tensor:
     """Does the same by NumPy, which begins sooner."""
-    hops = instances.hops_to_center(max_hops + 1).numpy()
+    # A node that is not reached has no steps.
+    hops = instances.steps_to_center(max_hops + 1)
     parts = [_logarithms(instances)[:, None], hops[:, None] == np.arange(max_hops + 1)]
     if embedding is None or instances.x.size(1) <= WIDE:
         parts.insert(0, instances.rows().detach().numpy())

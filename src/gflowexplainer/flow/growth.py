@@ -13,13 +13,14 @@ from gflowexplainer.flow.cpu_rows import added_rows, is_square
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.ops.hashed_random import uniform, uniform_numbers
-from gflowexplainer.ops.numpy_segments import boundaries, flat_ranges
+from gflowexplainer.ops.numpy_segments import boundaries, counted, flat_ranges
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sorting import unique
 
 Array = NDArray[Any]
 _BESIDE, _INSIDE = 1, 3
 """Marks in the row of a subgraph; what is inside and beside is inside."""
+_NOT_BESIDE = np.zeros((), dtype=np.int16)
 
 
 def grow_at_random(
@@ -74,12 +75,13 @@ def _grow_on_cpu(
     instances: Instances, instance: Array, start: Array | None, max_nodes: int, width: int, key: Array
 ) -> Array:
     """Does the same by NumPy, with a row over the nodes of its instance for each subgraph: the members, ``[R, K]``."""
-    chance = uniform_numbers(key, np.arange(max_nodes)[:, None], 0)
+    chance = uniform_numbers(key, counted(max_nodes)[:, None], 0)
     if start is None:
         counts = instances.array("node_counts")[instance]
         start = instances.array("ptr")[instance] + (chance[0] * counts).astype(np.int64)
         chance = chance[1:]
-    members = np.full((instance.size, width), -1)
+    members = np.empty((instance.size, width), dtype=np.int64)
+    members.fill(-1)
     members[:, 0] = start
     if is_square(instances):
         _fill_by_matrix(members[:, :max_nodes], added_rows(instances), chance)
@@ -97,20 +99,24 @@ def _fill_by_matrix(members: Array, added: Array, chance: Array) -> None:
         chance: A number in (0, 1) for each further node, shape ``[K - 1, R]`` at least.
     """
     count, width = members.shape[0], added.shape[0]
-    grows, node, begin = np.arange(count), members[:, 0], np.arange(count + 1) * width
+    node, begin = members[:, 0], counted(count + 1) * width
+    # Which subgraphs still grow; all of them, mostly.
+    grows: Array | slice = slice(None)
     table = np.zeros((count, width), dtype=np.int16)
     for size in range(1, members.shape[1]):
         table += added.take(node, axis=0)
-        border = (table > 0).reshape(-1).nonzero()[0]
+        border = (table > _NOT_BESIDE).reshape(-1).nonzero()[0]
         first = border.searchsorted(begin)
         ways, first, row = first[1:] - first[:-1], first[:-1], begin[:-1]
-        if not ways.all():
+        if np.count_nonzero(ways) < ways.size:
             some = ways.nonzero()[0]
-            grows, table, ways, first, row = (part.take(some, axis=0) for part in (grows, table, ways, first, row))
+            grows = some if isinstance(grows, slice) else grows.take(some)
+            table, ways, first, row = (part.take(some, axis=0) for part in (table, ways, first, row))
             begin = begin[: some.size + 1]
             if not some.size:
                 return
-        node = border.take(first + (chance[size - 1].take(grows) * ways).astype(np.int64)) - row
+        node = border.take(first + (chance[size - 1][grows] * ways).astype(np.int64))
+        node -= row
         members[grows, size] = node
 
 

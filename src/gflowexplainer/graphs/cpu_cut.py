@@ -83,7 +83,7 @@ class _Graph:
     def assemble(self, key: Array, ends: Array, edge_id: Array, *, alone: bool = True, **around: Any) -> Instances:
         """Makes instances of nodes ``key`` and the edges between them; without neighbours unless ``alone``."""
         count, total = self.nodes.size, self.index.num_nodes
-        owner = key // total if count > 1 else np.zeros_like(key)
+        owner = key // total if count > 1 else np.zeros(key.size, dtype=np.int64)
         node = key - owner * total if count > 1 else key
         ids, edges = torch.from_numpy(node), torch.from_numpy(edge_id)
         wide = self.x.size(1) > WIDE
@@ -92,7 +92,7 @@ class _Graph:
             check_finite(self.x.index_select(0, ids) if wide else rows, ids)
         counts = np.bincount(owner, minlength=count)
         edge_counts = np.bincount(owner[ends[1]], minlength=count)
-        start = np.arange(count) * total + self.nodes
+        start = np.arange(count) * total + self.nodes if count > 1 else self.nodes
         ptr, row, neighbor, pair = neighbor_lists(ends if alone else ends[:, :0], key.size)
         flat: dict[str, Array] = {
             "ptr": boundaries(counts),
@@ -117,7 +117,7 @@ class _Graph:
             **fields,
         )
         # What is known already need not be found again.
-        known = {"owner": owner, "node_counts": counts, "edge_counts": edge_counts, "degree": np.diff(ptr)}
+        known = {"owner": owner, "node_counts": counts, "edge_counts": edge_counts, "degree": ptr[1:] - ptr[:-1]}
         if alone:
             known |= {"neighbor_row": row, "neighbor_key": pair, "own_key": self._own_keys()}
         vars(instances).update({name: torch.from_numpy(array) for name, array in known.items()})
@@ -139,7 +139,7 @@ def neighbor_lists(ends: Array, total: int) -> tuple[Array, Array, Array, Array]
     """
     source, target = ends
     loop = source == target
-    if loop.any():
+    if np.count_nonzero(loop):
         source, target = ends[:, ~loop]
     both = sorted_unique(np.concatenate([source * total + target, target * total + source]), total * total)
     row = both // total

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.ops.numpy_segments import flat_ranges, found_in, order_of_different, sorted_unique
+from gflowexplainer.ops.numpy_segments import counted, flat_ranges, found_in, order_of_different, sorted_unique
 
 Array = NDArray[Any]
 _TABLE = 1 << 16
@@ -61,7 +61,7 @@ def find_edges(index: GraphIndex, nodes: Array, num_hops: int, limit: int | None
     ptr, source, edge = index.ptr.numpy(), index.source.numpy(), index.edge_id.numpy()
     total, owners = index.num_nodes, nodes.size
     reached: Reached = _Ticked(owners * total) if owners * total <= _TABLE else _Sorted()
-    newest = reached.add(np.arange(owners) * total + nodes)
+    newest = reached.add(np.arange(owners) * total + nodes if owners > 1 else nodes)
     for _ in range(num_hops):
         newest = reached.add(_incoming(ptr, source, newest, total, alone=owners == 1)[2])
         if newest.size == 0:
@@ -75,7 +75,7 @@ def find_edges(index: GraphIndex, nodes: Array, num_hops: int, limit: int | None
     order = order_of_different(number, owners * index.num_edges)
     receiver, edge_id, sender = receiver[order], edge_id[order], sender[order]
     place, there = reached.find(sender)
-    if there.all():
+    if np.count_nonzero(there) == there.size:
         return CutEdges(key, np.array((place, receiver)), edge_id, None)
     own = there.nonzero()[0]
     ends = np.array((place.take(own), receiver.take(own)))
@@ -121,7 +121,7 @@ class _Ticked:
     def find(self, keys: Array) -> tuple[Array, Array]:
         there = self._there.nonzero()[0]
         place = np.empty(self._there.size, dtype=np.int64)
-        place[there] = np.arange(there.size)
+        place[there] = counted(there.size)
         return place[keys], self._there[keys]
 
 

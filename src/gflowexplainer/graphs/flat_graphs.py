@@ -8,6 +8,7 @@ connectivity in the latter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -89,6 +90,12 @@ class FlatGraphs:
         """Returns an attribute, a tensor on the CPU, as an array; made once."""
         if name not in self._arrays:
             self._arrays[name] = getattr(self, name).numpy()
+        return self._arrays[name]
+
+    def remembered(self, name: str, find: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+        """Returns an array that ``find`` makes of these graphs, made once under a name that no attribute has."""
+        if name not in self._arrays:
+            self._arrays[name] = find(self)
         return self._arrays[name]
 
     def rows(self, node: Tensor | slice = slice(None)) -> Tensor:

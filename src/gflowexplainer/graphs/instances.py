@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -285,10 +286,14 @@ class Instances(FlatGraphs):
         At graph level there is no explained node and every count is ``limit``.
         """
         if self.x.is_cpu:
-            steps = self._hops_on_cpu(self.array("center"), limit)
+            steps = self.steps_to_center(limit)
             return torch.from_numpy(np.where(steps < 0, limit, steps))
         hops = self.hops_from(self.center, limit)
         return hops.masked_fill_(hops < 0, limit)
+
+    def steps_to_center(self, limit: int) -> NDArray[Any]:
+        """Does the same on a CPU, as an array; ``-1`` where it takes ``limit`` steps or more."""
+        return self._hops_on_cpu(self.array("center"), limit)
 
     def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
         """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.

@@ -19,7 +19,7 @@ from torch import Tensor
 from gflowexplainer.flow.cpu_record import CpuRecord
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.estimates import NEGLIGIBLE, Estimates
-from gflowexplainer.ops.numpy_segments import boundaries, found_in, sum_exp, ticked_off
+from gflowexplainer.ops.numpy_segments import boundaries, counted, found_in, sum_exp, ticked_off
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 
@@ -70,7 +70,7 @@ class CpuEstimates:
         self.record, self.instances = record, record.instances
         self.action, self.stop = record.action.astype(np.float64), record.stop.astype(np.float64)
         self.instance, self.ways = record.instance, record.ways
-        self.owner = np.arange(self.ways.size).repeat(self.ways)
+        self.owner = counted(self.ways.size).repeat(self.ways)
         self.out = np.logaddexp(self.stop, sum_exp(self.action, boundaries(self.ways), self.owner))
         self.end = record.state[record.last]
         self.of_rollout = self.instance[self.end]
@@ -141,9 +141,9 @@ class CpuEstimates:
             weights = joins[part][entry[found]]
             edge += np.bincount(position[found], weights=weights, minlength=edge.size)
         # An edge has been counted from the end that joined later; now from both.
-        counted = edge.nonzero()[0]
+        some = edge.nonzero()[0]
         row, neighbor = instances.array("neighbor_row"), instances.array("neighbor")
-        back, _ = found_in(keys, neighbor[counted] * number + row[counted])
+        back, _ = found_in(keys, neighbor[some] * number + row[some])
         both = edge.copy()
-        both[back] += edge[counted]
+        both[back] += edge[some]
         return node, both

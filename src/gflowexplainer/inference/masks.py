@@ -17,6 +17,8 @@ from gflowexplainer.sampler import FlowSampler
 
 ELSEWHERE = 0.1
 """What the evidence of single nodes of a graph counts, where the distribution counts 1."""
+_LEAST, _MOST = np.zeros(()), np.ones(())
+"""NumPy takes an array without axes sooner than a number."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class Masks:
 def _probability(value: Tensor) -> Tensor:
     """Brings what may be off by rounding into [0, 1]."""
     if value.is_cpu:
-        return torch.from_numpy(np.minimum(np.maximum(value.numpy(), 0), 1).astype(np.float32))
+        bounded = np.maximum(value.numpy(), _LEAST)
+        return torch.from_numpy(np.minimum(bounded, _MOST, out=bounded).astype(np.float32))
     return value.clamp(0, 1).float()
 
 

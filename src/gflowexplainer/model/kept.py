@@ -9,7 +9,6 @@ graph is kept alive.
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.model.adapter import InputForm, ModelAdapter
 from gflowexplainer.model.locality import Locality, find_locality
 from gflowexplainer.model.makeup import Makeup
+from gflowexplainer.model.model_walk import PLAIN, ModelWalk
 from gflowexplainer.model.observer import Observation
 from gflowexplainer.model.parts_probe import probe_parts
 from gflowexplainer.model.predictor import Predictor
@@ -60,7 +60,7 @@ def _facts(tensor: Tensor) -> tuple[Any, ...] | None:
     """Returns what changes when a tensor is replaced or written to; ``None`` where torch does not count that."""
     if tensor.is_inference() or tensor.layout != torch.strided:
         return None
-    return tensor.data_ptr(), tensor._version, tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
+    return tensor.data_ptr(), tensor._version, tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
 def _some(tensors: Iterable[Tensor]) -> bytes:
@@ -90,7 +90,7 @@ class KeptForModel:
 
     def __init__(self) -> None:
         self._model: TensorMark | None = None
-        self._make: tuple[Any, ...] = ()
+        self._walk: ModelWalk | None = None
         self._makeup: Makeup | None = None
         self._fingerprint = ""
         self._graph: TensorMark | None = None
@@ -123,7 +123,7 @@ class KeptForModel:
             **how: See :class:`Predictor`.
         """
         with GLOBAL_STATE:
-            known = self._makeup if self._is_known(*_look_at(model)) else None
+            known = self._makeup if self._is_known(model) else None
             predictor = Predictor(model, makeup=known, **how)
             if known is not None:
                 self._looked_at = weakref.ref(predictor), None
@@ -143,17 +143,19 @@ class KeptForModel:
     def fingerprint(self, model: nn.Module) -> str:
         """Returns the fingerprint of a model, computed anew only where it has changed."""
         with GLOBAL_STATE:
-            tensors, make = _look_at(model)
-            if not self._is_known(tensors, make):
-                self._model, self._make, self._fingerprint = TensorMark(tensors), make, model_fingerprint(model)
+            if not self._is_known(model):
+                walk = ModelWalk(model)
+                self._walk, self._model = walk, TensorMark(walk.tensors(model) or {})
+                self._fingerprint = model_fingerprint(model)
                 self._makeup = self._whole = None
                 self._localities, self._found = {}, {}
                 self._looked_at = None
             return self._fingerprint
 
-    def _is_known(self, tensors: dict[str, Tensor], make: tuple[Any, ...]) -> bool:
-        """Whether what a look at a model found is what was there before."""
-        return self._model is not None and self._make == make and self._model.fits(tensors)
+    def _is_known(self, model: nn.Module) -> bool:
+        """Whether a model is what it was when its fingerprint was taken."""
+        tensors = None if self._walk is None else self._walk.tensors(model)
+        return tensors is not None and self._model is not None and self._model.fits(tensors)
 
     def locality(self, predictor: Predictor, graph: InputGraph) -> Locality:
         """Returns what the predictions of a model can depend on, found out once for each way to call it.
@@ -229,44 +231,6 @@ class KeptForModel:
         self.__init__()  # type: ignore[misc]
 
 
-_PLAIN = (bool, int, float, str, type(None))
-_CONTAINERS = frozenset((OrderedDict, dict, list, set))
-"""Types of most attributes of a module; none of them is looked into."""
-
-
-def _look_at(model: nn.Module) -> tuple[dict[str, Tensor], tuple[Any, ...]]:
-    """Looks at every module of a model once.
-
-    Returns:
-        Its tensors by name: parameters, buffers, and those that are plain attributes. And which object it is, and what
-        its modules say of themselves in plain values.
-    """
-    tensors: dict[str, Tensor] = {}
-    said: list[Any] = [weakref.ref(model)]
-    ahead, met = [("", model)], {id(model)}
-    while ahead:
-        name, module = ahead.pop()
-        said += name, type(module)
-        for key, value in vars(module).items():
-            kind = type(value)
-            if kind in _CONTAINERS:
-                continue
-            if kind in _PLAIN or isinstance(value, _PLAIN):
-                if key != "training":
-                    said += key, value
-            elif isinstance(value, Tensor):
-                tensors[f"{name}!{key}"] = value
-        for own in (module._parameters, module._buffers):
-            for key, value in own.items():
-                if value is not None:
-                    tensors[f"{name}.{key}"] = value
-        for key, inner in module._modules.items():
-            if inner is not None and id(inner) not in met:
-                met.add(id(inner))
-                ahead.append((f"{name}.{key}", inner))
-    return tensors, tuple(said)
-
-
 def _tensors(graph: InputGraph) -> dict[str, Tensor]:
     more = {name: value for name, value in graph.arguments.items() if isinstance(value, Tensor)}
     typed = {} if graph.typed is None else graph.typed.tensors()
@@ -280,6 +244,6 @@ def _rest(predictor: Predictor, graph: InputGraph) -> dict[str, Any]:
     """
     given = graph.arguments if graph.typed is None else graph.arguments | graph.typed.shared
     rest = {name: value for name, value in given.items() if not isinstance(value, Tensor)}
-    comparable = {name: value if isinstance(value, _PLAIN) else object() for name, value in rest.items()}
+    comparable = {name: value if isinstance(value, PLAIN) else object() for name, value in rest.items()}
     typed = (predictor.node_type, predictor.edge_type, predictor.level)
     return comparable | {"mode of": predictor.mode, "return type of": predictor.return_type, "types of": typed}

@@ -4,6 +4,7 @@ A random stream that is drawn from in order gives another answer when instances 
 Here every number is a hash (SplitMix64) of integers that name its use: seed, instance, sample, step, node.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def _mix_number(x: int) -> int:
     return z ^ (z >> 31)
 
 
+@lru_cache(maxsize=256)
 def combine_integers(*parts: int) -> int:
     """Does what :func:`combine` does to plain numbers, as a signed one."""
     number = 0
@@ -85,17 +87,19 @@ _UNSIGNED = tuple(
     np.array(number, dtype=np.uint64) for number in (_GOLDEN & _MASK, _FIRST & _MASK, _SECOND & _MASK, 30, 27, 31)
 )
 """The numbers of SplitMix64 as NumPy takes them soonest: three constants, three shifts, each an array without axes."""
+_UNIFORM = np.array(12, dtype=np.uint64), np.array(0.5), np.array(2.0**-52)
 
 
 def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
     """Does what :func:`mix` does to unsigned numbers in NumPy."""
     golden, first, second, shift, next_shift, last_shift = _UNSIGNED
     z = x + golden
-    z ^= z >> shift
+    shifted = z >> shift
+    z ^= shifted
     z *= first
-    z ^= z >> next_shift
+    z ^= np.right_shift(z, next_shift, out=shifted)
     z *= second
-    z ^= z >> last_shift
+    z ^= np.right_shift(z, last_shift, out=shifted)
     return z
 
 
@@ -116,7 +120,11 @@ def combine_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
 
 def uniform_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
     """Does what :func:`uniform` does, in NumPy."""
-    return ((combine_numbers(*parts).view(np.uint64) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    bits, half, unit = _UNIFORM
+    number = (combine_numbers(*parts).view(np.uint64) >> bits).astype(np.float64)
+    number += half
+    number *= unit
+    return number
 
 
 def hash_rows(values: Tensor) -> Tensor:

@@ -17,10 +17,19 @@ _CLOSE = 16
 """Keys lie close where there is one for each so many numbers."""
 
 
+_COUNTED = np.arange(1 << 12)
+_COUNTED.flags.writeable = False
+
+
+def counted(count: int) -> Array:
+    """Returns the numbers from 0 to below ``count``; nobody may write into what is returned."""
+    return _COUNTED[:count] if count <= _COUNTED.size else np.arange(count)
+
+
 def flat_ranges(starts: Array, counts: Array) -> tuple[Array, Array]:
     """Does what :func:`~gflowexplainer.ops.segments.ranges` does: segment of every element, and the element itself."""
-    owner = np.arange(counts.size).repeat(counts)
-    return owner, np.arange(owner.size) + (starts - (counts.cumsum() - counts))[owner]
+    owner = counted(counts.size).repeat(counts)
+    return owner, counted(owner.size) + (starts - (counts.cumsum() - counts))[owner]
 
 
 def ticked_off(keys: Array, bound: int) -> tuple[Array, Array]:
@@ -29,7 +38,7 @@ def ticked_off(keys: Array, bound: int) -> tuple[Array, Array]:
     there[keys] = True
     different = there.nonzero()[0]
     place = np.empty(bound, dtype=np.int64)
-    place[different] = np.arange(different.size)
+    place[different] = counted(different.size)
     return different, place[keys]
 
 
@@ -37,7 +46,8 @@ def first_places(keys: Array) -> tuple[Array, Array, Array]:
     """Does what :func:`~gflowexplainer.ops.sorting.first_of_each` does: keys, first places, and group of each key."""
     order = keys.argsort(kind="stable")
     ordered = keys[order]
-    new = np.ones(keys.size, dtype=bool)
+    new = np.empty(keys.size, dtype=bool)
+    new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     place = new.nonzero()[0]
     different = ordered[place]
@@ -56,8 +66,9 @@ def found_in(haystack: Array, needles: Array, bound: int | None = None) -> tuple
     if haystack.size == 0:
         return np.zeros(needles.shape, dtype=np.int64), np.zeros(needles.shape, dtype=bool)
     if bound is not None and bound <= needles.size:
-        place = np.full(bound, -1)
-        place[haystack] = np.arange(haystack.size)
+        place = np.empty(bound, dtype=np.int64)
+        place.fill(-1)
+        place[haystack] = counted(haystack.size)
         position = place[needles]
         return position, position >= 0
     position = np.minimum(haystack.searchsorted(needles), haystack.size - 1)
@@ -84,8 +95,9 @@ def order_of_different(keys: Array, bound: int) -> Array:
     """Returns the order ``[N]`` that sorts keys, all in ``[0, bound)``, of which no two are equal."""
     if bound > _CLOSE * keys.size:
         return keys.argsort()
-    place = np.full(bound, -1)
-    place[keys] = np.arange(keys.size)
+    place = np.empty(bound, dtype=np.int64)
+    place.fill(-1)
+    place[keys] = counted(keys.size)
     return place[place >= 0]
 
 

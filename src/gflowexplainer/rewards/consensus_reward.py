@@ -204,8 +204,8 @@ class ConsensusReward(Reward):
             self.consensus = replace(self.consensus, spread=float(self.spread.median()))
         least = _LEAST_SPREAD * self.consensus.spread
         if self.spread.is_cpu:
-            self.spread = torch.from_numpy(np.maximum(self.spread.numpy(), least))
-            self._tie = torch.from_numpy(_TIE * self.spread.numpy().astype(np.float64))
+            spread = np.maximum(self.spread.numpy(), least)
+            self.spread, self._tie = torch.from_numpy(spread), torch.from_numpy(_TIE * spread.astype(np.float64))
             return
         self.spread = self.spread.clamp(min=least)
         self._tie = _TIE * self.spread.double()
@@ -250,7 +250,10 @@ class ConsensusReward(Reward):
         evidence, size = self._summed_on_cpu(subgraphs)
         size = np.maximum(size, 1)
         scale = (torch.from_numpy(size) ** (1 - self._growth)).numpy() if self._growth else size
-        return self._directed(evidence) / scale - self._tie.numpy()[subgraphs.instance.numpy()] * np.log(size)
+        tie = self._tie.numpy()
+        if tie.size > 1:
+            tie = tie[subgraphs.instance.numpy()]
+        return self._directed(evidence) / scale - tie * np.log(size)
 
     def _summed(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
         """Sums up the evidence of subgraphs, and counts their nodes, as real numbers, both ``[B]``."""
