@@ -27,7 +27,7 @@ _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes as are needed are asked for their class, so many at once."""
 _CONTEXTS = 8
 """Contexts of each reference node, at most: somebody is waiting for the first answer."""
-_ROLLOUTS, _WORK, _EACH = (64, 256), 8 << 20, 4
+_ROLLOUTS, _WORK, _EACH = (48, 256), 8 << 20, 4
 """Rollouts of all reference nodes, at least and at most, in between as many as so many bytes hold of such instances;
 and those of each: where instances are large, fewer must do."""
 
