@@ -25,8 +25,10 @@ class Growing:
     def __init__(self, sampler: FlowSampler) -> None:
         self.sampler = sampler
         self._twin: FlowNetwork | None = None
-        self._entries = FEW if sampler.instances.device.type != "cpu" else 0
-        self._can_move = self._entries > 0 and grows_on_cpu(sampler.settings, sampler.network.policy, sampler.instances)
+        elsewhere = sampler.instances.device.type != "cpu"
+        self._can_move = elsewhere and grows_on_cpu(sampler.settings, sampler.network.policy, sampler.instances)
+        # Frontier nodes of the last update; before the first one there may be many.
+        self._entries = FEW
 
     def grow(self, batch: Tensor, iteration: int) -> Rollouts:
         """Grows several subgraphs of each instance of ``batch`` ``[B]``, as the policy does when it explores."""
