@@ -110,7 +110,7 @@ def test_the_only_node_of_a_graph_has_no_reference_nodes():
     assert ReferenceNodes(task, Settings(**SMALL)).consensus(task.inputs()) is None
 
 
-@pytest.mark.parametrize(("work", "count"), [(1, 16), (8 << 20, 24)])
+@pytest.mark.parametrize(("work", "count"), [(1, 12), (8 << 20, 24)])
 def test_where_instances_are_large_fewer_must_do(monkeypatch, work, count):
     monkeypatch.setattr(reference_nodes, "_WORK", work)
     task, asked_of = asked([3]), []
