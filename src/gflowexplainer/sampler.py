@@ -163,23 +163,14 @@ class FlowSampler:
         value = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
         return value.new_zeros(len(states)).index_copy_(0, ends, value)
 
-    def loss(self, rollouts: Rollouts) -> Loss:
-        """Evaluates the objective on all states that rollouts visited, with gradients."""
-        return self.objective(rollouts)()
-
-    def objective(self, rollouts: Rollouts, log_reward: Tensor | None = None) -> Callable[[], Loss]:
+    def objective(self, rollouts: Rollouts) -> Callable[[], Loss]:
         """Prepares the objective on all states that rollouts visited.
 
         All that the weights do not change is computed here, once; what is returned evaluates the objective under the
         weights as they then are, with gradients, as often as it is called.
-
-        Args:
-            rollouts: The rollouts.
-            log_reward: Their :meth:`log_rewards`, if they are known already.
         """
         policy, settings, states = self.network.policy, self.settings, rollouts.states
-        reward = self.log_rewards(rollouts) if log_reward is None else log_reward
-        visits = Visits.of(rollouts, reward, settings.measure, settings.parents)
+        visits = Visits.of(rollouts, self.log_rewards(rollouts), settings.measure, settings.parents)
         parents = states.parents(settings.parents) if settings.objective.needs_inflow else None
         flows_of = policy.prepare(self.instances, self.network_inputs.features, states, parents)
         at, taken = rollouts.state, rollouts.chosen.clamp(min=0)

@@ -178,7 +178,7 @@ def test_several_descents_go_down_on_the_same_rollouts():
     rollouts = once.sampler.sample(torch.arange(3).repeat_interleave(4), Stream.training, 0, explore=True)
     losses = []
     for _ in range(2):
-        loss = once.sampler.loss(rollouts).mean
+        loss = once.sampler.objective(rollouts)().mean
         losses.append(float(loss.detach()))
         once._find_gradients(loss)
         once._descend()
