@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
+from gflowexplainer.choices import Objective
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.locator import locator_loss
 from gflowexplainer.flow.network import FlowNetwork
@@ -143,7 +144,9 @@ class Trainer:
             return means.sum()
 
         self._halfway = True
-        same = self.ranks.size == 1 and self.network.policy.prepares_all and not self.settings.objective.needs_inflow
+        # Other objectives may look at what a GPU has computed, which a recording does not allow.
+        plain = self.settings.objective == Objective.log_partition_variance
+        same = self.ranks.size == 1 and self.network.policy.prepares_all and plain
         losses = repeat(descend, self.settings.descents, self.instances.device, same=same)
         before, after = torch.stack(losses).tolist()
         if not math.isfinite(before + after):
