@@ -48,7 +48,7 @@ def test_a_killed_process_ends_the_others_and_torchrun_goes_on_with_it(workspace
     assert (workspace / "run" / CHECKPOINT).is_file()
     assert not (workspace / "run" / FILE).exists()
     done = len((workspace / "run" / METRICS).read_text().splitlines())
-    assert 4 <= done < 40
+    assert 1 <= done < 40  # an update that the others did not finish is not stored
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
     resumed = subprocess.run(
         [*torchrun, "gflowexplainer", *words, "--out", "run", "--json"],

@@ -258,7 +258,7 @@ class Trainer:
             folder: Where the checkpoint and the curves (JSON lines) go. A training that was interrupted there is
                 taken up again and comes to the same weights as one that was not.
             iterations: Updates to do now at most.
-            checkpoint_seconds: Time between two checkpoints.
+            checkpoint_seconds: Time between two checkpoints; the first update is stored at once.
             progress: Whether to show a progress bar on standard error.
             callback: Called after each update with the trainer and the record of the update; it may add to it. Of
                 several processes, each calls its own, and the first one writes.
@@ -274,7 +274,7 @@ class Trainer:
         if iterations is not None:
             goal = min(goal, self.iteration + iterations)
         pending: list[UpdateRecord] = []
-        saved = time.monotonic()
+        saved = -math.inf
         bar = tqdm(total=self.num_iterations, initial=self.iteration, disable=not progress, desc="flow", leave=False)
         try:
             while self.iteration < goal:
