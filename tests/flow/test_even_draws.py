@@ -10,6 +10,7 @@ from gflowexplainer.flow.even_draws import even_draws, even_numbers
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.estimates import estimate_from_policy
+from gflowexplainer.ops.numpy_segments import grouped
 from gflowexplainer.testing import house, random_graph
 
 
@@ -32,7 +33,7 @@ def test_numpy_gives_the_same_bits(at):
     at = torch.tensor(at)
     draw = drawn(at, 7)
     states = int(at.max()) + 1
-    numbers = even_numbers(at.numpy(), draw.numpy(), states)
+    numbers = even_numbers(grouped(at.numpy()), draw.numpy())
     assert np.array_equal(even_draws(at, draw, states).numpy(), numbers)
 
 
@@ -47,7 +48,7 @@ def test_no_number_reaches_one():
     at = torch.zeros(64, dtype=torch.long)
     draw = torch.full((64,), 1 - 2.0**-53, dtype=torch.double)
     assert 0 <= even_draws(at, draw, 1).min() <= even_draws(at, draw, 1).max() < 1
-    assert even_numbers(at.numpy(), draw.numpy(), 1).min() >= 0
+    assert even_numbers(grouped(at.numpy()), draw.numpy()).min() >= 0
 
 
 def test_probabilities_of_nodes_scatter_less_and_about_the_same_mean():

@@ -8,15 +8,14 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.notebook import View, one_line
+from gflowexplainer.ops.sparse_rows import MatrixEntries
 
 if TYPE_CHECKING:
     import pandas
@@ -34,8 +33,8 @@ class ExplanationBatch(Protocol):
         """Makes the explanation at a position."""
         ...
 
-    def mask(self, kind: str) -> tuple[Tensor, Tensor, Tensor, int]:
-        """Returns ``"node"`` or ``"edge"`` masks: row, column and value of each entry, and the number of columns."""
+    def mask(self, kind: str) -> MatrixEntries:
+        """Returns ``"node"`` or ``"edge"`` masks."""
         ...
 
 
@@ -121,12 +120,10 @@ class ExplanationList(Sequence[SubgraphExplanation]):
 
     def _mask(self, kind: str) -> Tensor:
         blocks = [batch.mask(kind) for batch in self._batches]
-        rows = _joined([row + first if first else row for (row, *_), first in zip(blocks, self._first, strict=False)])
-        entries = torch.stack([rows, _joined([column for _, column, *_ in blocks])])
-        shape = (self._first[-1], max(size for *_, size in blocks))
-        values = _joined([value for _, _, value, _ in blocks])
-        # Mostly nodes and edges of each instance stand in the user's order, so there is nothing to sort.
-        in_order = entries.device.type == "cpu" and _ascend(entries.numpy(), shape[1])
+        rows = _joined([b.row + first if first else b.row for b, first in zip(blocks, self._first, strict=False)])
+        entries = torch.stack([rows, _joined([block.column for block in blocks])])
+        shape = (self._first[-1], max(block.size for block in blocks))
+        values, in_order = _joined([block.value for block in blocks]), all(block.in_order for block in blocks)
         whole = torch.sparse_coo_tensor(entries, values, shape, check_invariants=False, is_coalesced=in_order)
         if isinstance(self._order, range) and self._order == range(self._first[-1]):
             return whole.coalesce()
@@ -144,12 +141,6 @@ class ExplanationList(Sequence[SubgraphExplanation]):
 def _joined(parts: list[Tensor]) -> Tensor:
     """Puts tensors behind each other; a single one is not copied."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _ascend(entries: NDArray[Any], width: int) -> bool:
-    """Says whether rows and columns ``[2, k]`` of a matrix stand in order, and none twice."""
-    number = entries[0] * width + entries[1]
-    return not np.count_nonzero(number[1:] <= number[:-1])
 
 
 def _case(name: str, explanation: Any, **words: Any) -> Case:

@@ -24,7 +24,7 @@ from gflowexplainer.flow.sampling import STOP, refuse_too_many
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import APART, TOO_SMALL
 from gflowexplainer.ops.hashed_random import uniform_numbers
-from gflowexplainer.ops.numpy_segments import counted, first_places, ticked_off
+from gflowexplainer.ops.numpy_segments import Groups, counted, grouped
 from gflowexplainer.settings import Settings
 
 Array = NDArray[Any]
@@ -84,37 +84,37 @@ class CpuRollouts:
         refuse_too_many(instance.size, self.max_nodes, False, self.instances.device)
         numbers = range(2 if self.epsilon > 0 else 1)
         chances = [uniform_numbers(key, counted(self.max_nodes + 1)[:, None], n) for n in numbers]
-        first, at = self._first_states(instance if start is None else start)
+        met = self._first_states(instance if start is None else start)
+        first = met.order[met.ptr[:-1]]
         states = self._begin(instance[first], None if start is None else start[first])
         rollout, steps, policy = np.arange(instance.size), list[Step](), self.policy
         while True:
-            frontier = states.frontier(bounded=states.size == self.max_nodes)
-            state, node, links, ptr = frontier
+            frontier, at = states.frontier(bounded=states.size == self.max_nodes), met.group
+            state, node, links, _, ways = frontier
             action, stop = policy.log_flows(states.sums, states.size, state, node, links)
-            ways = ptr[1:] - ptr[:-1]
             stop = self._bounded(stop, states.size, ways)
             chance = [chances[n][len(steps)][rollout] for n in numbers]
             if self.evenly:
-                chance[0] = even_numbers(at, chance[0], ways.size)
-            chosen = self._draw(frontier, ways, at, chance, action, stop, states.size)
+                chance[0] = even_numbers(met, chance[0])
+            chosen = self._draw(frontier, at, chance, action, stop, states.size)
             steps.append(Step(states.instance, states.members, ways, node, links, at, rollout, chosen, action, stop))
             goes_on = (chosen >= _NONE).nonzero()[0]
             if not goes_on.size:
                 return CpuRecord(steps, self.instances, instance.size, rooted=start is not None)
-            taken, at = ticked_off(chosen[goes_on], node.size)
-            parent, added = state[taken], node[taken]
-            reached, first, group = first_places(states.key[parent] + self.key[added])
-            at, parent, added = group[at], parent[first], added[first]
+            taken = chosen[goes_on]
+            met = grouped((states.key[state] + self.key[node])[taken])
+            # Of several steps to the same state, the first one is taken.
+            step = np.minimum.reduceat(taken[met.order], met.ptr[:-1])
+            parent, added = state[step], node[step]
             sums = policy.add(states.sums, parent, added)
-            states = states.grown(parent, added, reached)
+            states = states.grown(parent, added, met.keys)
             states.sums, rollout = sums, rollout[goes_on]
 
-    def _first_states(self, place: Array) -> tuple[Array, Array]:
-        """Finds which rollouts ``[R]`` come first to each place ``[R]`` where they begin, and the state of each."""
-        if len(self.instances) == 1 and not np.count_nonzero(place != place[:1]):
-            return np.arange(min(place.size, 1)), np.zeros(place.size, dtype=np.int64)
-        _, first, at = first_places(place)
-        return first, at
+    def _first_states(self, place: Array) -> Groups:
+        """Finds which rollouts begin at the same of the places ``[R]``."""
+        if len(self.instances) == 1 and place.size and not np.count_nonzero(place != place[:1]):
+            return Groups(place[:1], counted(place.size), np.array((0, place.size)), np.zeros_like(place))
+        return grouped(place)
 
     def _begin(self, instance: Array, start: Array | None) -> Rows:
         """Makes the first states, of one start node each or of nothing."""
@@ -133,11 +133,9 @@ class CpuRollouts:
             return stop
         return stop + np.where(ways > 0, TOO_SMALL, 0.0).astype(stop.dtype)
 
-    def _draw(
-        self, frontier: Frontier, ways: Array, at: Array, chance: list[Array], action: Array, stop: Array, size: int
-    ) -> Array:
+    def _draw(self, frontier: Frontier, at: Array, chance: list[Array], action: Array, stop: Array, size: int) -> Array:
         """Picks an action for each rollout; see :func:`~gflowexplainer.flow.sampling.follow_policy`."""
-        state, _, _, ptr = frontier
+        state, _, _, ptr, ways = frontier
         if not state.size:
             return np.full(at.size, STOP)
         flow, ends = action.astype(np.float64), stop.astype(np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.numpy_segments import counted, flat_ranges
+from gflowexplainer.ops.numpy_segments import boundaries, counted, flat_ranges
 
 Array = NDArray[Any]
 INSIDE = -(1 << 14)
@@ -53,12 +53,14 @@ class Frontier(NamedTuple):
         node: Its node, ascending within a state, shape ``[F]``.
         links: Members that the node is joined to, in few bits, shape ``[F]``.
         ptr: Where the entries of each state begin, shape ``[U + 1]``.
+        ways: How many each state has, shape ``[U]``.
     """
 
     state: Array
     node: Array
     links: Array
     ptr: Array
+    ways: Array
 
 
 class Rows(ABC):
@@ -102,9 +104,11 @@ class Rows(ABC):
             place = np.zeros(0, dtype=np.int64)
         else:
             place = (table > _NO_LINKS).nonzero()[0] if self.size else np.arange(table.size)
-        state, node = self._located(place)
-        ptr = state.searchsorted(counted(self.instance.size + 1))
-        return Frontier(state, node, table[place], ptr)
+        begin, shift = self._places()
+        ptr = place.searchsorted(begin)
+        ways = ptr[1:] - ptr[:-1]
+        state = counted(ways.size).repeat(ways)
+        return Frontier(state, place - shift[state], table[place], ptr, ways)
 
     @abstractmethod
     def _grown(self, parent: Array, node: Array) -> Rows: ...
@@ -114,8 +118,8 @@ class Rows(ABC):
         """All rows one behind the other; :data:`INSIDE` and more below zero at members."""
 
     @abstractmethod
-    def _located(self, place: Array) -> tuple[Array, Array]:
-        """Returns state and node of places in the table."""
+    def _places(self) -> tuple[Array, Array]:
+        """Returns where rows begin in the table, ``[U + 1]``, and what a node of each is shifted by there, ``[U]``."""
 
 
 class _FlatRows(Rows):
@@ -123,29 +127,28 @@ class _FlatRows(Rows):
 
     Attributes:
         table: The rows one behind the other.
-        owner: State of each place in ``table``.
         counts: Length of each row, shape ``[U]``.
         base: First node of the instance of each, shape ``[U]``.
-        first, shift: Where each row begins, and what is added to a node to find it there, shape ``[U]``.
+        begin, shift: Where each row begins, ``[U + 1]``, and what is added to a node to find it there, ``[U]``.
     """
 
     def __init__(self, instances: Instances, instance: Array) -> None:
         names = ("neighbor_ptr", "degree", "neighbor")
         self._lists: tuple[Array, ...] = tuple(instances.array(name) for name in names)
         counts = instances.array("node_counts").take(instance)
-        owner = np.arange(instance.size).repeat(counts)
-        self._place(counts, instances.array("ptr").take(instance), owner, np.zeros(owner.size, dtype=np.int16))
+        self._place(counts, instances.array("ptr").take(instance))
+        self.table = np.zeros(int(self.begin[-1]), dtype=np.int16)
 
-    def _place(self, counts: Array, base: Array, owner: Array, table: Array) -> None:
-        self.counts, self.base, self.owner, self.table = counts, base, owner, table
-        self.first = counts.cumsum() - counts
-        self.shift = self.first - base
+    def _place(self, counts: Array, base: Array) -> None:
+        self.counts, self.base = counts, base
+        self.begin = boundaries(counts)
+        self.shift = self.begin[:-1] - base
 
     def _grown(self, parent: Array, node: Array) -> _FlatRows:
         rows, counts = object.__new__(_FlatRows), self.counts.take(parent)
         rows._lists = neighbor_ptr, degree, neighbor = self._lists
-        owner, place = flat_ranges(self.first.take(parent), counts)
-        rows._place(counts, self.base.take(parent), owner, self.table.take(place))
+        rows._place(counts, self.base.take(parent))
+        rows.table = self.table.take(flat_ranges(self.begin.take(parent), counts)[1])
         rows.table[rows.shift + node] = INSIDE
         owner, entry = flat_ranges(neighbor_ptr.take(node), degree.take(node))
         # Neighbours of one node differ, so no place is counted twice.
@@ -155,9 +158,8 @@ class _FlatRows(Rows):
     def _table(self) -> Array:
         return self.table
 
-    def _located(self, place: Array) -> tuple[Array, Array]:
-        state = self.owner.take(place)
-        return state, place - self.shift.take(state)
+    def _places(self) -> tuple[Array, Array]:
+        return self.begin, self.shift
 
 
 class _SquareRows(Rows):
@@ -183,6 +185,6 @@ class _SquareRows(Rows):
     def _table(self) -> Array:
         return self.table.reshape(-1)
 
-    def _located(self, place: Array) -> tuple[Array, Array]:
-        state, node = np.divmod(place, self.width)
-        return state, node
+    def _places(self) -> tuple[Array, Array]:
+        begin = counted(self.table.shape[0] + 1) * self.width
+        return begin, begin

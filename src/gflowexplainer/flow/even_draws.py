@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gflowexplainer.ops.numpy_segments import counted
+from gflowexplainer.ops.numpy_segments import Groups, counted
 
 Array = NDArray[Any]
 _ONE = np.ones(())
@@ -39,20 +39,19 @@ def even_draws(at: Tensor, draw: Tensor, num_states: int) -> Tensor:
     return number
 
 
-def even_numbers(at: Array, draw: Array, num_states: int) -> Array:
-    """Does what :func:`even_draws` does, in NumPy."""
-    if num_states == at.size:
+def even_numbers(met: Groups, draw: Array) -> Array:
+    """Does what :func:`even_draws` does, in NumPy, for rollouts ``met`` at their states."""
+    _, order, ptr, at = met
+    begin, count = ptr[:-1], at.size
+    if begin.size == count:
         # Each is alone at its state.
         return draw
-    if num_states == 1:
-        return (counted(at.size) / at.size + draw[0]) % _ONE
-    order = at.argsort(kind="stable")
-    visits = np.bincount(at, minlength=num_states)
-    first = np.add.accumulate(visits)
-    first -= visits
-    place = np.empty(at.size)
-    place[order] = counted(at.size) - first.repeat(visits)
+    if begin.size == 1:
+        return (counted(count) / count + draw[0]) % _ONE
+    visits = ptr[1:] - begin
+    place = np.empty(count)
+    place[order] = counted(count) - begin.repeat(visits)
     place /= visits[at]
-    place += draw[order[first]][at]
+    place += draw[order[begin]][at]
     place %= _ONE
     return place

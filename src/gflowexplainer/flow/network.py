@@ -19,7 +19,14 @@ from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.policy import Policy
-from gflowexplainer.flow.sampling import Rollouts, follow_greedily, follow_policy, roll_out, rollout_keys
+from gflowexplainer.flow.sampling import (
+    Rollouts,
+    follow_greedily,
+    follow_policy,
+    roll_out,
+    rollout_keys,
+    rollout_numbers,
+)
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.settings import Settings
@@ -198,7 +205,8 @@ class FlowNetwork(nn.Module):
             encoding = CpuEncoding.of(known)
         how = self._how(explore=explore, evenly=evenly)
         growing = CpuRollouts(instances, policy, encoding, settings.max_nodes, **how)
-        keys, which = rollout_keys(instances, instance, settings.seed, *stream).numpy(), instance.numpy()
+        which = instance.numpy()
+        keys = rollout_numbers(instances, which, settings.seed, *stream)
         if start is None and instances.level != "graph":
             return growing.grow(which, instances.array("center")[which], keys)
         start = self.starts(inputs, instance) if start is None else start

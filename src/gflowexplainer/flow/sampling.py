@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.flow.even_draws import even_draws
@@ -21,7 +22,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.hashed_random import combine, combine_integers, combine_numbers, uniform
 from gflowexplainer.ops.memory import refuse_beyond_memory
-from gflowexplainer.ops.numpy_segments import boundaries, numbered
+from gflowexplainer.ops.numpy_segments import boundaries, counted, numbered
 from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
@@ -184,18 +185,27 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
         instance: Instance of each rollout, shape ``[R]``; the rollouts of one instance are numbered in order.
         *stream: Integers that name the use: seed, iteration and so on.
     """
-    base = combine_integers(*map(int, stream)) if stream else 0
     if instance.device.type == "cpu":
-        which, own_key = instance.numpy(), instances.array("own_key")
-        if len(instances) == 1:
-            return torch.from_numpy(combine_numbers(base, int(own_key[0]), np.arange(which.size)))
-        return torch.from_numpy(combine_numbers(base, own_key[which], numbered(which, len(instances))))
+        return torch.from_numpy(rollout_numbers(instances, instance.numpy(), *stream))
     order = torch.argsort(instance, stable=True)
     counts = torch.bincount(instance, minlength=len(instances))
     first = torch.cumsum(counts, 0) - counts
     number = torch.empty_like(instance)
     number[order] = torch.arange(instance.numel(), device=instance.device) - first[instance[order]]
-    return combine(base, instances.own_key[instance], number)
+    return combine(_named(stream), instances.own_key[instance], number)
+
+
+def rollout_numbers(instances: Instances, instance: NDArray[Any], *stream: int) -> NDArray[Any]:
+    """Does what :func:`rollout_keys` does, in NumPy."""
+    own_key = instances.array("own_key")
+    if len(instances) == 1:
+        return combine_numbers(_named(stream), int(own_key[0]), counted(instance.size))
+    return combine_numbers(_named(stream), own_key[instance], numbered(instance, len(instances)))
+
+
+def _named(stream: tuple[int, ...]) -> int:
+    """Returns one number for the use of random numbers."""
+    return combine_integers(*map(int, stream)) if stream else 0
 
 
 def follow_policy(

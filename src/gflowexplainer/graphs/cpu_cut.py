@@ -117,11 +117,11 @@ class _Graph:
             **fields,
         )
         # What is known already need not be found again.
-        known = {"owner": owner, "node_counts": counts, "edge_counts": edge_counts, "degree": ptr[1:] - ptr[:-1]}
+        known = {"node_id": node, "edge_id": edge_id, "owner": owner, "node_counts": counts, "edge_counts": edge_counts}
+        known["degree"] = ptr[1:] - ptr[:-1]
         if alone:
             known |= {"neighbor_row": row, "neighbor_key": pair, "own_key": self._own_keys()}
-        vars(instances).update({name: torch.from_numpy(array) for name, array in known.items()})
-        vars(instances).update(largest=int(counts.max()), _arrays=flat | known | {"node_id": node, "edge_id": edge_id})
+        vars(instances).update(largest=int(counts.max()), _arrays=flat | known)
         return instances
 
     def _own_keys(self) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,17 @@ FAR = 1 << 30
 """More steps than any path has."""
 WIDE = 1024
 """Columns beyond which features are wide: they are not copied, and a policy that sees embeddings does not see them."""
+
+
+def derived(find: Callable[[Any], Tensor]) -> cached_property[Tensor]:
+    """Makes an attribute that is found when somebody looks at it, once; where its array is known, it is that."""
+
+    @wraps(find)
+    def found(graphs: FlatGraphs) -> Tensor:
+        known = graphs._arrays.get(find.__name__)
+        return find(graphs) if known is None else torch.from_numpy(known)
+
+    return cached_property(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +115,7 @@ class FlatGraphs:
             return self.x
         return self.x[node if self.x_row is None else self.x_row[node]]
 
-    @cached_property
+    @derived
     def node_counts(self) -> Tensor:
         """Nodes of each graph, shape ``[I]``."""
         return self.ptr.diff()
@@ -114,17 +125,17 @@ class FlatGraphs:
         """Nodes of the largest graph; no subgraph has more, whatever the bound on its size."""
         return int(self.node_counts.max()) if len(self) else 0
 
-    @cached_property
+    @derived
     def edge_counts(self) -> Tensor:
         """Edges of each graph, shape ``[I]``."""
         return self.edge_ptr.diff()
 
-    @cached_property
+    @derived
     def degree(self) -> Tensor:
         """Number of neighbours of each node, shape ``[n]``."""
         return self.neighbor_ptr.diff()
 
-    @cached_property
+    @derived
     def owner(self) -> Tensor:
         """Graph of each node, shape ``[n]``."""
         return segment_ids(self.node_counts, self.num_nodes)
@@ -142,12 +153,12 @@ class FlatGraphs:
         source, target = self.array("edge_index") if self.x.is_cpu else self.edge_index
         return bool((source == target).any())
 
-    @cached_property
+    @derived
     def neighbor_row(self) -> Tensor:
         """Node that each neighbour entry belongs to, shape ``[m]``."""
         return segment_ids(self.degree, self.neighbor.numel())
 
-    @cached_property
+    @derived
     def neighbor_key(self) -> Tensor:
         """Number of each neighbour entry by its two ends, ascending, shape ``[m]``, to look pairs of nodes up in."""
         return self.neighbor_row * self.num_nodes + self.neighbor

@@ -26,7 +26,7 @@ from torch_geometric.data import Data
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index
-from gflowexplainer.graphs.flat_graphs import FAR, FlatGraphs
+from gflowexplainer.graphs.flat_graphs import FAR, FlatGraphs, derived
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
 from gflowexplainer.ops.deferred import Deferred
@@ -259,7 +259,7 @@ class Instances(FlatGraphs):
         """What is :attr:`around` the instances, put together if it was not yet."""
         return None if self.around is None else self.around.value
 
-    @cached_property
+    @derived
     def own_key(self) -> Tensor:
         """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
         node = self.center if self.level == "graph" else self.node_id[self.center]

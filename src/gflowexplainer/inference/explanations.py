@@ -46,7 +46,7 @@ from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
 from gflowexplainer.inference.search import search
 from gflowexplainer.ops.segments import pointers, repeated, segment_argmax
-from gflowexplainer.ops.sparse_rows import RowSections, SparseRows
+from gflowexplainer.ops.sparse_rows import MatrixEntries, RowSections, SparseRows
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
@@ -159,7 +159,7 @@ class SampledExplanations:
             rows = predictor.whole(instances.select(which)).tolist()
         return {i: tuple(row) for i, row in zip(which.tolist(), rows, strict=True)}
 
-    def mask(self, kind: str) -> tuple[Tensor, Tensor, Tensor, int]:
+    def mask(self, kind: str) -> MatrixEntries:
         """Returns ``"node"`` or ``"edge"`` masks; see :meth:`Masks.entries`."""
         return self.masks.entries(kind)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.estimates import Estimates
+from gflowexplainer.ops.sparse_rows import MatrixEntries
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
@@ -69,23 +70,25 @@ class Masks:
         found = [(reward.consensus.beside, reward.own_share()), (ELSEWHERE, reward.said_share())]
         return [(weight, share) for weight, share in found if share is not None]
 
-    def entries(self, kind: str) -> tuple[Tensor, Tensor, Tensor, int]:
-        """Returns ``"node"`` or ``"edge"`` masks: row, column and value of each entry, and the number of columns."""
+    def entries(self, kind: str) -> MatrixEntries:
+        """Returns ``"node"`` or ``"edge"`` masks."""
         instances, graphs = self.sampler.instances, self.sampler.inputs.graphs
         # Of the nodes of one graph, all have the same.
         shown = [graph.shown or graph for graph in {id(graph): graph for graph in graphs}.values()]
         if kind == "node":
-            counts, row, place, value = instances.node_counts, instances.owner, instances.node_id, self.node
+            row, place, value = instances.owner, instances.node_id, self.node
             outer, size = [graph.nodes for graph in graphs], max(graph.x.size(0) for graph in shown)
         else:
-            counts, place, value = instances.edge_counts, instances.edge_id, self.edge
-            row = instances.edge_owner
+            row, place, value = instances.edge_owner, instances.edge_id, self.edge
             outer, size = [graph.edges for graph in graphs], max(graph.edge_index.size(1) for graph in shown)
-        if any(ids is not None for ids in outer):
+        # Nodes and edges of an instance stand in the user's order.
+        in_order = all(ids is None for ids in outer)
+        if not in_order:
+            counts = instances.node_counts if kind == "node" else instances.edge_counts
             parts = place.split(counts.tolist())
             place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
         row, column, value = (tensor.to(shown[0].x.device) for tensor in (row, place, value))
-        return row, column, value, size
+        return MatrixEntries(row, column, value, size, in_order)
 
 
 def _probability(value: Tensor) -> Tensor:

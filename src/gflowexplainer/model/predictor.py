@@ -24,6 +24,7 @@ from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.locality import Locality, clones, usual_locality
 from gflowexplainer.model.makeup import Makeup
 from gflowexplainer.model.output import checked_output, read_output
+from gflowexplainer.ops.memory import batch_budget, model_budget
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
@@ -42,7 +43,8 @@ class Predictor:
         mode: ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
         return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
         num_hops: Message-passing layers of the model; counted if not given.
-        memory_budget: Bytes that one disjoint union may take, roughly; larger work is done in several calls.
+        memory_budget: Bytes that one disjoint union may take, roughly; larger work is done in several calls. A part of
+            what there is where the model is, if ``None``.
         makeup: What the model is made of, where it was looked at already.
     """
 
@@ -54,7 +56,7 @@ class Predictor:
         mode: str = "multiclass_classification",
         return_type: str = "raw",
         num_hops: int | None = None,
-        memory_budget: int = 256 << 20,
+        memory_budget: int | None = None,
         makeup: Makeup | None = None,
     ) -> None:
         self.model = model
@@ -65,11 +67,13 @@ class Predictor:
         self.makeup = Makeup.of(model) if makeup is None else makeup
         self.num_hops = refuse_none(self.makeup.num_hops, model) if num_hops is None else num_hops
         self._hops_given = num_hops is not None
-        if memory_budget < 1:
+        if memory_budget is not None and memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
-        self.memory_budget = memory_budget
         self.device = self.makeup.device
         """Where the model is; ``None`` if it has no tensors. It is asked there about instances that are elsewhere."""
+        if memory_budget is None:
+            memory_budget = model_budget(batch_budget(None, self.device or torch.device("cpu")))
+        self.memory_budget = memory_budget
         self.num_evaluations = 0
         self.node_type: str | None = None
         self.edge_type: tuple[str, str, str] | None = None

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import nn
 from torch_geometric.explain import ModelConfig
 
@@ -19,8 +18,7 @@ from gflowexplainer.model.input_forms import usual_call, usual_form
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
-from gflowexplainer.ops.devices import device_of
-from gflowexplainer.ops.memory import batch_budget
+from gflowexplainer.ops.memory import model_budget
 from gflowexplainer.settings import Settings
 
 
@@ -117,6 +115,5 @@ class TaskBuilder:
             mode=names["mode"],
             return_type=names["return_type"],
             num_hops=self.num_hops,
-            # What a model keeps while it works is a few times the size of its batch, which is what is counted.
-            memory_budget=max(1, batch_budget(self.memory_budget, device_of(model, torch.device("cpu"))) // 4),
+            memory_budget=None if self.memory_budget is None else model_budget(self.memory_budget),
         )

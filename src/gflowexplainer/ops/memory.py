@@ -47,3 +47,8 @@ def batch_budget(given: int | None, device: torch.device) -> int:
     if given is not None:
         return given
     return torch.cuda.mem_get_info(device)[0] // 4 if device.type == "cuda" else 1 << 30
+
+
+def model_budget(whole: int) -> int:
+    """Returns what of so many bytes may be put before a model: it keeps a few times as much while it works."""
+    return max(1, whole // 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,20 +42,42 @@ def ticked_off(keys: Array, bound: int) -> tuple[Array, Array]:
     return different, place[keys]
 
 
-def first_places(keys: Array) -> tuple[Array, Array, Array]:
-    """Does what :func:`~gflowexplainer.ops.sorting.first_of_each` does: keys, first places, and group of each key."""
+class Groups(NamedTuple):
+    """Which of ``N`` keys are equal: ``G`` groups, ascending.
+
+    Attributes:
+        keys: The different keys, shape ``[G]``.
+        order: The order that sorts the keys, stable, shape ``[N]``.
+        ptr: Where each group begins in that order, shape ``[G + 1]``.
+        group: Group of each key, shape ``[N]``.
+    """
+
+    keys: Array
+    order: Array
+    ptr: Array
+    group: Array
+
+
+def grouped(keys: Array) -> Groups:
+    """Finds out which keys of ``[N]`` are equal."""
     order = keys.argsort(kind="stable")
     ordered = keys[order]
-    new = np.empty(keys.size, dtype=bool)
-    new[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    place = new.nonzero()[0]
-    different = ordered[place]
+    # Something new begins behind the last one too.
+    new = np.ones(keys.size + 1, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:-1])
+    ptr = new.nonzero()[0] if keys.size else np.zeros(1, dtype=np.int64)
+    different = ordered[ptr[:-1]]
     if keys.size <= _FEW:
-        return different, order[place], different.searchsorted(keys)
+        return Groups(different, order, ptr, different.searchsorted(keys))
     group = np.empty(keys.size, dtype=np.int64)
-    group[order] = new.cumsum() - _ONE
-    return different, order[place], group
+    group[order] = new[:-1].cumsum() - _ONE
+    return Groups(different, order, ptr, group)
+
+
+def first_places(keys: Array) -> tuple[Array, Array, Array]:
+    """Does what :func:`~gflowexplainer.ops.sorting.first_of_each` does: keys, first places, and group of each key."""
+    different, order, ptr, group = grouped(keys)
+    return different, order[ptr[:-1]], group
 
 
 def found_in(haystack: Array, needles: Array, bound: int | None = None) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -127,3 +127,19 @@ def unpack_fields(tensors: dict[str, Tensor], plain: dict[str, dict[str, Any]]) 
         parts = rest.pop(f"{name}/values"), rest.pop(f"{name}/place")
         rest[name] = SparseRows(*parts, int(value["size"]), float(value["fill"]))
     return rest
+
+
+class MatrixEntries(NamedTuple):
+    """Entries of a matrix that is zero elsewhere.
+
+    Attributes:
+        row, column, value: Of each entry, all ``[k]``.
+        size: Number of columns.
+        in_order: Whether they are known to stand in order, by row and column, and none twice.
+    """
+
+    row: Tensor
+    column: Tensor
+    value: Tensor
+    size: int
+    in_order: bool

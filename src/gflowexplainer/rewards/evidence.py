@@ -107,10 +107,11 @@ class Evidence:
     def entry_values(self, weight: Tensor) -> Tensor:
         """Values every neighbour entry by the weights ``[I, P]`` of its instance, shape ``[m]``."""
         kinds, instances = self.kind.size(1), self.instances
+        alike = not self._by_pair and not num_relations(instances)
+        if alike and weight.size(0) == 1:
+            return weight[0, kinds + 1].expand(instances.neighbor.numel())
         row = instances.neighbor_row
-        if not self._by_pair and not num_relations(instances):
-            if weight.size(0) == 1:
-                return weight[0, kinds + 1].expand(row.numel())
+        if alike:
             return weight[:, kinds + 1].index_select(0, instances.owner.index_select(0, row))
         values = []
         for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
