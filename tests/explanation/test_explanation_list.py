@@ -5,7 +5,7 @@ import torch
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ModelError
-from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, TypedNodeModel, random_graph, typed_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
 
@@ -63,6 +63,41 @@ def test_masks_of_graphs_of_different_size():
         size = one.node_mask.size(0)
         assert torch.equal(row[:size], one.node_mask[:, 0])
         assert not row[size:].any()
+
+
+def shuffled(graph, seed=3):
+    """The same graph with its edges in another order, some of them twice and some loops."""
+    order = torch.randperm(graph.num_edges, generator=torch.Generator().manual_seed(seed))
+    loops = torch.arange(4).repeat(2, 1)
+    graph.edge_index = torch.cat([loops, graph.edge_index[:, order], graph.edge_index[:, :3]], dim=1)
+    return graph
+
+
+def explained_nodes():
+    return GFlowExplainer(**QUICK).explain(NodeModel(), shuffled(random_graph(20, 0.1, seed=2)), [9, 3], progress=False)
+
+
+def explained_graphs():
+    graphs = [shuffled(random_graph(size, 0.3, seed=size)) for size in (6, 9, 7)]
+    return GFlowExplainer(**QUICK).explain(GraphModel(), graphs, progress=False)
+
+
+def explained_links():
+    graph, pairs = shuffled(random_graph(14, 0.1, seed=1)), torch.tensor([[0, 3, 5], [4, 9, 6]])
+    return GFlowExplainer(**QUICK).explain(LinkModel(), graph, edge_label_index=pairs, progress=False)
+
+
+def explained_types():
+    return GFlowExplainer(**QUICK).explain(TypedNodeModel(), typed_graph(), [4, 1], node_type="paper", progress=False)
+
+
+@pytest.mark.parametrize("explain", [explained_nodes, explained_graphs, explained_links, explained_types])
+def test_masks_stand_in_order(explain):
+    many = explain()
+    for mask in (many.node_mask, many.edge_mask):
+        row, column = mask.indices()
+        assert bool((torch.diff(row * mask.size(1) + column) > 0).all())
+        assert mask.values().numel() > 0
 
 
 def test_the_model_is_evaluated_only_for_what_is_looked_at(fitted):

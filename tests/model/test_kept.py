@@ -63,6 +63,17 @@ def test_an_equal_tensor_is_another_and_so_is_another_name():
     assert not TensorMark({"x": uncounted}).fits({"x": uncounted})
 
 
+@pytest.mark.parametrize("kind", [torch.float, torch.half])
+def test_a_tensor_that_is_gone_holds_no_memory(kind):
+    tensor, other = torch.ones(1000, dtype=kind), torch.ones(3)
+    mark = TensorMark({"x": tensor, "y": other})
+    seen = weakref.ref(mark._seen["x"].entries)
+    assert mark.fits({"x": tensor, "y": other})
+    del tensor
+    assert seen() is None
+    assert not mark.fits({"x": torch.ones(1000, dtype=kind), "y": other})
+
+
 def test_the_fingerprint_follows_the_weights():
     model, kept = NodeModel(seed=1), KeptForModel()
     assert kept.fingerprint(model) == kept.fingerprint(model) == model_fingerprint(model)

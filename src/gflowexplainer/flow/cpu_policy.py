@@ -1,6 +1,9 @@
 """The additive policy on a CPU: NumPy where there are few rows, torch where there are many.
 
 Rollouts ask the policy once a step. Torch takes longer to begin each of its calls than to look at a few states.
+
+Rows have a column more here than there: one that is 1 where a layer looks at them, so that it adds its bias as it
+multiplies.
 """
 
 from __future__ import annotations
@@ -34,8 +37,10 @@ class CpuEncoding(NamedTuple):
     """An :class:`~gflowexplainer.flow.additive_policy.AdditiveEncoding`, what the policy knows of nodes, as arrays.
 
     Attributes:
-        candidate, member, degree, row: The same.
-        root: Returns what it knows of start nodes, given by their places among the ``N``.
+        candidate: The same, and a column of ones, shape ``[N, H + 1]``.
+        member: The same, both halves with a column of zeros, shape ``[N, 2 (H + 1)]``.
+        root: Returns what it knows of start nodes, given by their places among the ``N``; as wide as ``member``.
+        degree, row: The same.
     """
 
     candidate: Array
@@ -50,8 +55,14 @@ class CpuEncoding(NamedTuple):
         candidate, member, root = (
             part.detach().numpy() for part in (encoding.candidate, encoding.member, encoding.root)
         )
-        row = None if encoding.row is None else encoding.row.numpy()
-        return cls(candidate, member, lambda place: root.take(place, axis=0), encoding.degree.numpy(), row)
+        row, width = None if encoding.row is None else encoding.row.numpy(), candidate.shape[1]
+        return cls(
+            _widened(candidate, width, 1),
+            _widened(member, width),
+            lambda place: _widened(root.take(place, axis=0), width),
+            encoding.degree.numpy(),
+            row,
+        )
 
 
 def encode_on_cpu(policy: AdditivePolicy, instances: Instances, features: Tensor, only: Tensor) -> CpuEncoding:
@@ -82,7 +93,7 @@ class CpuPolicy:
         self.joined_once = candidate + self._told(once, np.log1p(once), once / degree)
 
     def _told(self, *columns: Array) -> Array:
-        """Returns what the policy makes of numbers of links, their logarithms and their shares, shape ``[N, H]``."""
+        """Returns what the policy makes of numbers of links, their logarithms and their shares, ``[N, H + 1]``."""
         told = np.empty((columns[0].size, 3), dtype=self.by_links.dtype)
         told[:, 0], told[:, 1], told[:, 2] = columns
         return _multiplied(told, self.by_links)
@@ -92,7 +103,7 @@ class CpuPolicy:
         return node if self.row is None else self.row.take(node)
 
     def begin(self, start: Array | None, count: int) -> Array:
-        """Returns the sums of states that hold one start node, or nothing, shape ``[U, 2 H]``."""
+        """Returns the sums of states that hold one start node, or nothing, shape ``[U, 2 (H + 1)]``."""
         if start is None:
             return np.zeros((count, 2 * self.width), dtype=self.member.dtype)
         place = self.place(start)
@@ -107,7 +118,7 @@ class CpuPolicy:
     def log_flows(self, sums: Array, size: int, state: Array, node: Array, links: Array) -> tuple[Array, Array]:
         """Returns the log-flow of adding each frontier node ``[F]`` and of stopping ``[U]``, without size bound."""
         whole = sums + self.by_size[size]
-        for_action, for_stop = whole[:, : self.width], _activated(whole)[:, self.width :]
+        for_action, for_stop = whole[:, : self.width], _activated(whole[:, self.width :])
         if node.size <= _ENTRIES_AT_ONCE:
             action = self._actions(for_action, state, node, links)
         else:
@@ -126,10 +137,18 @@ class CpuPolicy:
         return self.heads[0](_activated(hidden, out=hidden))
 
     def _told_beside(self, count: Array, degree: Array) -> Array:
-        """Returns what ``count`` links tell of nodes of some degree beside what one link does, shape ``[N, H]``."""
+        """Returns what ``count`` links tell of nodes of some degree beside what one link does, ``[N, H + 1]``."""
         told = self.beside_one.take(count, axis=0)
         told[:, 2] = (count - 1) / degree
         return _multiplied(told, self.by_links)
+
+
+def _widened(rows: Array, width: int, last: float = 0.0) -> Array:
+    """Puts a column of ``last`` behind every ``width`` columns of rows ``[N, P * width]``."""
+    parts = rows.reshape(rows.shape[0], -1, width)
+    wider = np.full((*parts.shape[:2], width + 1), last, dtype=rows.dtype)
+    wider[:, :, :width] = parts
+    return wider.reshape(rows.shape[0], -1)
 
 
 @lru_cache(maxsize=8)
@@ -154,20 +173,19 @@ class _Head:
         assert isinstance(second, nn.Linear)
         self.first = first.weight.detach(), first.bias.detach()
         self.second = second.weight.detach(), second.bias.detach()
-        self.weight, self.bias = np.ascontiguousarray(self.first[0].numpy().T), self.first[1].numpy()
-        self.last, self.shift = self.second[0].numpy()[0], self.second[1].numpy().reshape(())
-        # Two arrays of a kind are put together many numbers at a time.
-        self.biases, self.zeros = np.tile(self.bias, (_MANY, 1)), _zeros(self.bias.size)
+        # What is added to all goes through both layers as a number more, which is 1.
+        weight, bias = (part.numpy() for part in self.first)
+        self.weight = np.zeros((weight.shape[1] + 1, weight.shape[0] + 1), dtype=weight.dtype)
+        self.weight[:-1, :-1], self.weight[-1, :-1], self.weight[-1, -1] = weight.T, bias, 1
+        self.last = np.append(self.second[0].numpy()[0], self.second[1].numpy())
 
     def __call__(self, rows: Array) -> Array:
-        """Applies the head to activated rows ``[N, H]``, shape ``[N]``."""
+        """Applies the head to activated rows ``[N, H + 1]``, shape ``[N]``."""
         if rows.shape[0] >= _MANY:
-            said = functional.linear(torch.from_numpy(np.ascontiguousarray(rows)), *self.first).relu_()
+            said = functional.linear(torch.from_numpy(rows)[:, :-1], *self.first).relu_()
             return functional.linear(said, *self.second)[:, 0].numpy()
-        count, hidden = rows.shape[0], _multiplied(rows, self.weight)
-        hidden += self.biases[:count]
-        np.maximum(hidden, self.zeros[:count], out=hidden)
-        return hidden.dot(self.last) + self.shift
+        hidden = _multiplied(rows, self.weight)
+        return _activated(hidden, out=hidden).dot(self.last)
 
 
 def _multiplied(rows: Array, weight: Array) -> Array:
@@ -185,8 +203,11 @@ class _Weights:
     """What a policy has learned, as NumPy takes it; good as long as nothing is written to the weights."""
 
     def __init__(self, policy: AdditivePolicy) -> None:
-        self.by_links = np.ascontiguousarray(policy.by_links.weight.detach().numpy().T)
-        self.by_size = policy.by_size.weight.detach().numpy()
+        width = policy.by_links.out_features
+        self.by_links = _widened(policy.by_links.weight.detach().numpy().T, width)
+        self.by_size = _widened(policy.by_size.weight.detach().numpy(), width)
+        # Rows of the action head begin with a node, which has the 1; those of the stop head with a size.
+        self.by_size[:, -1] = 1
         # What numbers of links, and their logarithms, are beside those of one, and room for the share that they are. No
         # node has more links than a state has members.
         count = np.arange(self.by_size.shape[0])
@@ -195,8 +216,10 @@ class _Weights:
         self.heads = [_Head(policy.action_head), _Head(policy.stop_head)]
         self.mean, self.scale = policy.feature_mean.numpy(), policy.feature_scale.numpy()
         # Only start nodes are asked what they are as such, so that part of the layer stands by itself.
-        self.shrink, own = policy.max_nodes**0.5, 3 * policy.by_links.out_features
+        self.shrink, own = policy.max_nodes**0.5, 3 * (width + 1)
         weight, bias = policy.per_node.weight.detach().numpy().T, policy.per_node.bias.detach().numpy()
+        weight, bias = _widened(weight, width), _widened(bias[None], width)[0]
+        bias[width] = 1
         self.for_all = np.ascontiguousarray(weight[:, :own]), bias[:own]
         self.for_root = np.ascontiguousarray(weight[:, own:]), bias[own:]
 
