@@ -126,7 +126,7 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         values, in_order = _joined([block.value for block in blocks]), all(block.in_order for block in blocks)
         whole = torch.sparse_coo_tensor(entries, values, shape, check_invariants=False, is_coalesced=in_order)
         if isinstance(self._order, range) and self._order == range(self._first[-1]):
-            return whole.coalesce()
+            return whole if in_order else whole.coalesce()
         return whole.index_select(0, torch.tensor(list(self._order), device=rows.device)).coalesce()
 
     def to_dataframe(self) -> pandas.DataFrame:

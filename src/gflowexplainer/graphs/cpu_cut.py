@@ -102,7 +102,7 @@ class _Graph:
             "edge_index": ends,
             "neighbor_ptr": ptr,
             "neighbor": neighbor,
-            "key": combine_numbers(0, node),
+            "key": self.index.node_keys(node),
         }
         fields: dict[str, Any] = {name: torch.from_numpy(array) for name, array in flat.items()}
         fields |= slice_arguments(self.arguments, total, self.index.num_edges, ids, edges) | around

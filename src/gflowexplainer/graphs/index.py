@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError, InstanceError
 from gflowexplainer.graphs.checks import check_edges
+from gflowexplainer.ops.hashed_random import combine_numbers
 from gflowexplainer.ops.segments import pointers, ranges
 from gflowexplainer.storage.files import write_file
 
 _MAGIC, _VERSION = 0x7845776F6C4647, 1
 _HEADER = 4
 _COMPARED = 64
+_TABLE = 1 << 16
+"""Nodes up to which the random numbers of all of them are kept."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,16 @@ class GraphIndex:
     def num_edges(self) -> int:
         """Number of edges of the graph."""
         return self.source.numel()
+
+    def node_keys(self, nodes: NDArray[Any]) -> NDArray[Any]:
+        """Returns a random 64-bit number of each node ``[n]``, which depends on its id alone; looked up if few."""
+        if self.num_nodes > _TABLE:
+            return combine_numbers(0, nodes)
+        return self._every_key[nodes]
+
+    @cached_property
+    def _every_key(self) -> NDArray[Any]:
+        return combine_numbers(0, np.arange(self.num_nodes))
 
     def in_degree(self, nodes: Tensor) -> Tensor:
         """Counts the incoming edges of ``nodes``."""

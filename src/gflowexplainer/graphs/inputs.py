@@ -46,6 +46,9 @@ class InputGraph:
 
     def detached(self) -> InputGraph:
         """Cuts the tensors off from any gradient, which is none of ours to fill."""
+        given = [self.x, *(value for value in self.arguments.values() if isinstance(value, Tensor))]
+        if not any(value.requires_grad for value in given):
+            return self
         free = {name: v.detach() if isinstance(v, Tensor) else v for name, v in self.arguments.items()}
         return replace(self, x=self.x.detach(), arguments=free)
 
@@ -101,14 +104,19 @@ class InputGraph:
         return rows, {name: value for name, value in self.arguments.items() if name not in rows}
 
 
-def input_graph(x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module) -> InputGraph:
-    """Checks what cannot be explained at all, and that everything is where the model is; reads no tensor."""
+def input_graph(
+    x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module, device: torch.device | None = None
+) -> InputGraph:
+    """Checks what cannot be explained at all, and that everything is where the model is; reads no tensor.
+
+    The model is on ``device``, where that is known already.
+    """
     check_features(x)
     check_shape(edge_index)
     if "batch_size" in arguments and arguments["batch_size"] is not None:
         raise InstanceError("'batch_size' cannot be passed: the model is asked about many subgraphs at once.")
     if isinstance(model, nn.Module):
-        device = device_of(model, x.device)
+        device = device_of(model, x.device) if device is None else device
         for name, value in {"x": x, "edge_index": edge_index, **arguments}.items():
             if isinstance(value, Tensor) and value.device != device:
                 raise InstanceError(f"'{name}' is on {value.device}, but the model on {device}. Move one of them.")
@@ -128,8 +136,10 @@ def flat_tensors(typed: TypedGraph) -> dict[str, Tensor]:
     return {"x": free.flat_features(), "edge_index": free.flat_edges(), **free.flat_arguments()}
 
 
-def input_graphs(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list[InputGraph]:
-    """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs."""
+def input_graphs(
+    data: Any, model: nn.Module, arguments: dict[str, Any], device: torch.device | None = None
+) -> list[InputGraph]:
+    """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs; see :func:`input_graph`."""
     try:
         graphs = [data] if isinstance(data, BaseData) else list(data)
     except TypeError:
@@ -155,7 +165,7 @@ def input_graphs(data: Any, model: nn.Module, arguments: dict[str, Any]) -> list
                 f"{type(model).__name__} needs '{missing[0]}', which graph {number} does not have. Set it on the "
                 f"graph, or pass {missing[0]}=... ."
             )
-        found.append(input_graph(graph.x, graph.edge_index, own | arguments, model))
+        found.append(input_graph(graph.x, graph.edge_index, own | arguments, model, device))
     return found
 
 

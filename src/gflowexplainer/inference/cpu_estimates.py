@@ -19,6 +19,7 @@ from torch import Tensor
 from gflowexplainer.flow.cpu_record import CpuRecord
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.estimates import NEGLIGIBLE, Estimates
+from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.numpy_segments import boundaries, counted, found_in, sum_exp, ticked_off
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
@@ -113,10 +114,18 @@ class CpuEstimates:
         return SampleWeights(self._subgraphs, grows, which, summed, self.of_rollout, self.count)
 
     def estimates(self) -> Estimates:
-        """Returns the policy's own estimates; see :func:`~gflowexplainer.inference.estimates.estimate_from_policy`."""
+        """Returns the policy's own estimates; see :func:`~gflowexplainer.inference.estimates.estimate_from_policy`.
+
+        Rollouts of several instances are not kept to list their subgraphs later; those of a single one are few.
+        """
+        listed = Deferred(self._listed) if len(self.instances) == 1 else Deferred.of(self._listed())
+        return Estimates(listed, *map(torch.from_numpy, self._marginals()))
+
+    def _listed(self) -> tuple[Subgraphs, Tensor]:
+        """Lists the different subgraphs that rollouts ended in, and the probability of each."""
         end, which = self._ends
         share = np.bincount(which) / self.count.take(self.instance.take(end))
-        return Estimates(self._subgraphs, torch.from_numpy(share), *map(torch.from_numpy, self._marginals()))
+        return self._subgraphs, torch.from_numpy(share)
 
     def _marginals(self) -> tuple[Array, Array]:
         """See :func:`~gflowexplainer.inference.estimates.expected_marginals`."""

@@ -17,6 +17,7 @@ from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, marginals, place_keys
+from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
 from gflowexplainer.rewards.base import Reward
@@ -31,16 +32,24 @@ class Estimates:
     """A distribution over the ``U`` different subgraphs among some samples.
 
     Attributes:
-        subgraphs: The different subgraphs.
-        probability: Probability of each within its instance, shape ``[U]``.
+        listed: The :attr:`subgraphs` and the :attr:`probability` of each, listed when somebody looks at them.
         node: Probability of each node of the instances, shape ``[n]``.
         neighbor: Probability of each neighbour entry (both ends inside), shape ``[m]``.
     """
 
-    subgraphs: Subgraphs
-    probability: Tensor
+    listed: Deferred[tuple[Subgraphs, Tensor]]
     node: Tensor
     neighbor: Tensor
+
+    @property
+    def subgraphs(self) -> Subgraphs:
+        """The different subgraphs."""
+        return self.listed.value[0]
+
+    @property
+    def probability(self) -> Tensor:
+        """Probability of each within its instance, shape ``[U]``."""
+        return self.listed.value[1]
 
 
 def estimate_from_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Estimates:
@@ -53,7 +62,8 @@ def estimate_from_samples(instances: Instances, samples: Subgraphs, log_weight: 
             For the reward's answer pass :func:`reward_weights`.
     """
     subgraphs, probability = _tally(instances, samples, shares(instances, samples, log_weight))
-    return Estimates(subgraphs, probability, *marginals(instances, subgraphs, probability))
+    listed = Deferred.of((subgraphs, probability))
+    return Estimates(listed, *marginals(instances, subgraphs, probability))
 
 
 def shares(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Tensor:
@@ -164,7 +174,7 @@ def estimate_from_policy(rollouts: Rollouts) -> Estimates:
     """Returns the policy's own estimates: subgraphs as often as they came, the rest by :func:`expected_marginals`."""
     instances, samples = rollouts.states.instances, rollouts.subgraphs
     subgraphs, probability = _tally(instances, samples, shares(instances, samples))
-    return Estimates(subgraphs, probability, *expected_marginals(rollouts))
+    return Estimates(Deferred.of((subgraphs, probability)), *expected_marginals(rollouts))
 
 
 @torch.no_grad()

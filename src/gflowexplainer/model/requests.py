@@ -72,7 +72,7 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
     if isinstance(data, HeteroData) or _is_typed_list(data):
         return _typed_task(predictor, data, request, kept)
     given = dict(request.arguments)
-    graphs = input_graphs(data, predictor.model, given)
+    graphs = input_graphs(data, predictor.model, given, predictor.device)
     if predictor.level != "graph":
         return _task_on_one(predictor, _only(graphs, predictor), request, kept, data)
     if request.graph_index is not None:
@@ -102,7 +102,7 @@ def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request
             return _typed_graphs(predictor, [typed], request, kept, None)
         _check_one(request, level)
         return _typed_one(predictor, typed, request, kept, None)
-    graph = input_graph(x, edge_index, given, model)
+    graph = input_graph(x, edge_index, given, model, predictor.device)
     if level == "graph":
         graphs, at_hand = without_batch(graph), request.at_hand
         return GraphTask(predictor, graphs, request.index, request.target, kept=kept, at_hand=at_hand)
