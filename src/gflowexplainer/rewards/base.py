@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,11 @@ class Reward(ABC):
         self.spread = torch.ones(len(instances), device=instances.device)
         self.own: Tensor | None = None
         self.num_requests = 0
-        self._cache = KeyedCache(cache_size)
+        self._cache_size = cache_size
+
+    @cached_property
+    def _cache(self) -> KeyedCache:
+        return KeyedCache(self._cache_size)
 
     @abstractmethod
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:

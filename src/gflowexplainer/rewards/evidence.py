@@ -20,6 +20,8 @@ from gflowexplainer.rewards.occlusion import losses
 MAX_KINDS = 16
 """Columns of node evidence that are kept; of more, this many principal components are."""
 _ROWS_AT_ONCE = 8192
+_FEW = 512
+"""Nodes up to which NumPy is done before torch has begun."""
 _NO_SPREAD = 1e-6
 
 
@@ -66,6 +68,9 @@ class Evidence:
                 f"The evidence of a node has {raw.size(1)} columns, but {basis.size(0)} were learned from, by another "
                 "model or another version. Fit again."
             )
+        if raw.is_cpu and raw.size(0) <= _FEW:
+            # NumPy begins sooner.
+            return cls(instances, torch.from_numpy(raw.numpy().astype(np.float64, copy=False).dot(basis.numpy())))
         return cls(instances, raw.double() @ basis)
 
     @property
@@ -99,6 +104,9 @@ class Evidence:
 
     def node_values(self, weight: Tensor) -> Tensor:
         """Values every node by the weights ``[I, P]`` of its instance, shape ``[n]``."""
+        if weight.size(0) == 1 and weight.is_cpu:
+            kind = self.kind.numpy()
+            return torch.from_numpy((kind * weight.numpy()[0, : kind.shape[1]]).sum(axis=1))
         own = weight[:, : self.kind.size(1)]
         if weight.size(0) > 1:
             own = own.index_select(0, self.instances.owner)
