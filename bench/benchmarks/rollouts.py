@@ -16,14 +16,10 @@ from unittest.mock import patch
 
 import torch
 
-import gflowexplainer.flow.network
-import gflowexplainer.flow.states
 from benchmarks.measuring import environment, interleaved, ratio, results_folder, threads, write_json
 from gflowbench.datasets import load
 from gflowbench.explainers.interface import Subject
 from gflowbench.models import train
-from gflowexplainer.flow.sampling import follow_policy, roll_out
-from gflowexplainer.flow.states import States
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.training.trainer import Trainer
@@ -32,12 +28,10 @@ INSTANCES = 64
 ROLLOUTS = 8
 SEED = 0
 PARTS = {
-    "policy": "policy, forward",
-    "states": "states: frontier, members, select",
-    "cut_vertices": "cut vertices (Theorem 1)",
-    "choice": "choice of actions, bookkeeping",
+    "rollouts": "rollouts",
     "rewards": "rewards",
-    "loss": "loss",
+    "prepared": "what all descents on the rollouts share",
+    "forward": "policy and objective, forward",
     "backward": "backward",
     "optimizer": "optimizer",
     "rest": "rest",
@@ -92,19 +86,18 @@ def make_trainer(fast: bool) -> Trainer:
 
 
 def time_rollouts(trainer: Trainer, repeats: int, alone: int = 16) -> dict[str, Any]:
-    """Times batched rollouts against single ones, which are spared encoding the instances."""
+    """Times batched rollouts against single ones; both are spared encoding the instances."""
     network, inputs = trainer.network, trainer.sampler.network_inputs
     every = torch.arange(INSTANCES).repeat_interleave(ROLLOUTS)
     with torch.no_grad():
         encoding = network.policy.encode(inputs.instances, inputs.features)
-    choose = follow_policy(network.policy, encoding)
     some = every[:: every.numel() // alone]
 
     def one_at_a_time() -> None:
         for instance in some.split(1):
-            roll_out(inputs.instances, instance, network.starts(inputs, instance), trainer.settings.max_nodes, choose)
+            network.sample(inputs, instance, encoding=encoding)
 
-    contestants = {"batched": lambda: network.sample(inputs, every), "one_at_a_time": one_at_a_time}
+    contestants = {"batched": lambda: network.sample(inputs, every, encoding=encoding), "one_at_a_time": one_at_a_time}
     seconds = interleaved(contestants, repeats, time.thread_time)
     counts = {"batched": every.numel(), "one_at_a_time": some.numel()}
     per_rollout = {name: [value / counts[name] for value in values] for name, values in seconds.items()}
@@ -118,14 +111,12 @@ def time_rollouts(trainer: Trainer, repeats: int, alone: int = 16) -> dict[str, 
 
 def watched_functions(trainer: Trainer) -> dict[str, list[tuple[Any, str]]]:
     """Says which functions make up each part."""
-    policy, reward = type(trainer.network.policy), type(trainer.reward)
+    reward = type(trainer.reward)
     return {
-        "policy": [(policy, "encode"), (policy, "log_flows")],
-        "states": [(States, name) for name in ("initial", "step", "select", "cat", "parents")],
-        "cut_vertices": [(gflowexplainer.flow.states, "add_node")],
-        "choice": [(gflowexplainer.flow.network, "roll_out")],
+        "rollouts": [(Trainer, "_grow"), (Trainer, "_regrow")],
         "rewards": [(reward, "log_reward"), (reward, "log_score")],
-        "loss": [(FlowSampler, "loss")],
+        "prepared": [(FlowSampler, "objective")],
+        "forward": [(Trainer, "_descend_often")],
         "backward": [(torch.Tensor, "backward")],
         "optimizer": [(trainer.optimizer, "step")],
         "rest": [(Trainer, "step")],

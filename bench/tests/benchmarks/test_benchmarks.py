@@ -9,12 +9,15 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import __main__ as command_line
-from benchmarks import check, growth, measuring
+from benchmarks import check, growth, measuring, rollouts
 from benchmarks.peers import GNN, GNN_HERE, OURS, PG, Lengths, Peers, copied, tables
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject
 from gflowbench.protocol.problems import Loaded
+from gflowexplainer.sampler import FlowSampler
+from gflowexplainer.settings import Settings
 from gflowexplainer.testing import NodeModel, random_graph
+from gflowexplainer.training.trainer import Trainer
 
 
 def test_a_ratio_that_fell_below_half_is_named():
@@ -58,9 +61,9 @@ def test_recorded_ratios_are_those_that_are_checked():
     """What is committed must come from the file formats that the check reads now."""
     path = Path(__file__).parents[3] / measuring.FULL
     times = json.loads((path / "cut_vertices" / "times.json").read_text())
-    rollouts = json.loads((path / "rollouts" / "rollouts.json").read_text())
+    rates = json.loads((path / "rollouts" / "rollouts.json").read_text())
     assert min(check.of_cut_vertices(times).values()) > 1
-    assert min(check.of_rollouts(rollouts).values()) > 1
+    assert min(check.of_rollouts(rates).values()) > 1
 
 
 def test_options_go_to_those_that_take_them_and_the_check_runs_only_by_name(monkeypatch):
@@ -87,6 +90,15 @@ def loaded():
     graph.y = torch.zeros(12, dtype=torch.long)
     benchmark = Benchmark.from_graphs([graph], task="node", index=[0, 5], num_classes=3)
     return Loaded(NodeModel(), benchmark, benchmark.index)
+
+
+def test_a_training_is_divided_into_parts_that_exist(loaded):
+    subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
+    trainer = Trainer(FlowSampler(Settings(max_nodes=4, hidden=8, rollouts=2, num_contexts=2), subject))
+    found = rollouts.share_time(trainer, 2)
+    assert found["shares"].keys() == rollouts.PARTS.keys()
+    assert sum(found["shares"].values()) == pytest.approx(1)
+    assert all(share > 0 for share in found["shares"].values())
 
 
 def test_copies_of_an_instance_are_distinct_and_alike(loaded):
