@@ -13,7 +13,7 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError, ModelError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import input_graph
-from gflowexplainer.model.kept import KeptForModel, TensorMark
+from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.makeup import Makeup
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import NodeTask
@@ -33,45 +33,6 @@ class Counting(NodeModel):
     def forward(self, x, edge_index, edge_weight=None):
         self.sizes.append(x.size(0))
         return super().forward(x, edge_index, edge_weight)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda t: t.add_(1),
-        lambda t: t.data.mul_(2),
-        lambda t: setattr(t, "data", t.data + 1),
-        lambda t: t.index_fill_(0, torch.tensor([0]), 9.0),
-    ],
-)
-def test_a_written_tensor_is_another(change):
-    tensor = torch.arange(12.0).reshape(4, 3)
-    mark = TensorMark({"x": tensor})
-    assert mark.fits({"x": tensor})
-    change(tensor)
-    assert not mark.fits({"x": tensor})
-
-
-def test_an_equal_tensor_is_another_and_so_is_another_name():
-    tensor = torch.ones(3)
-    mark = TensorMark({"x": tensor})
-    assert not mark.fits({"x": tensor.clone()})
-    assert not mark.fits({"y": tensor})
-    assert not mark.fits({})
-    with torch.inference_mode():
-        uncounted = torch.ones(3)
-    assert not TensorMark({"x": uncounted}).fits({"x": uncounted})
-
-
-@pytest.mark.parametrize("kind", [torch.float, torch.half])
-def test_a_tensor_that_is_gone_holds_no_memory(kind):
-    tensor, other = torch.ones(1000, dtype=kind), torch.ones(3)
-    mark = TensorMark({"x": tensor, "y": other})
-    seen = weakref.ref(mark._seen["x"].entries)
-    assert mark.fits({"x": tensor, "y": other})
-    del tensor
-    assert seen() is None
-    assert not mark.fits({"x": torch.ones(1000, dtype=kind), "y": other})
 
 
 def test_the_fingerprint_follows_the_weights():
