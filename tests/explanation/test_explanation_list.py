@@ -77,6 +77,11 @@ def explained_nodes():
     return GFlowExplainer(**QUICK).explain(NodeModel(), shuffled(random_graph(20, 0.1, seed=2)), [9, 3], progress=False)
 
 
+def explained_parts_of_surroundings():
+    algorithm = GFlowExplainer(**QUICK, max_graph_nodes=15)
+    return algorithm.explain(NodeModel(), shuffled(random_graph(40, 0.2, seed=4)), [30, 3], progress=False)
+
+
 def explained_graphs():
     graphs = [shuffled(random_graph(size, 0.3, seed=size)) for size in (6, 9, 7)]
     return GFlowExplainer(**QUICK).explain(GraphModel(), graphs, progress=False)
@@ -91,7 +96,9 @@ def explained_types():
     return GFlowExplainer(**QUICK).explain(TypedNodeModel(), typed_graph(), [4, 1], node_type="paper", progress=False)
 
 
-@pytest.mark.parametrize("explain", [explained_nodes, explained_graphs, explained_links, explained_types])
+@pytest.mark.parametrize(
+    "explain", [explained_nodes, explained_parts_of_surroundings, explained_graphs, explained_links, explained_types]
+)
 def test_masks_stand_in_order(explain):
     many = explain()
     for mask in (many.node_mask, many.edge_mask):
