@@ -29,7 +29,6 @@ ENGINE = {
     "gflowexplainer.flow.paper_policy": "the policy network that RG-Explainer has too",
     "gflowexplainer.flow.sampling": "rollouts under any rule of choice",
     "gflowexplainer.flow.states": "states and their parents",
-    "gflowexplainer.flow.network": "the flow network, watched while it is timed",
     "gflowexplainer.rewards": "rewards, searched instead of learned",
     "gflowexplainer.rewards.base": "the shape of every reward",
     "gflowexplainer.rewards.cache": "values by key",
