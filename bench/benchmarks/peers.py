@@ -199,8 +199,8 @@ def copied(loaded: Loaded, copies: int) -> Loaded:
     """Puts several copies of the graph side by side, so that none of their instances is the same as another."""
     graph = loaded.benchmark.graphs[0]
     shift = torch.arange(copies)[:, None] * graph.num_nodes
-    edges = [(ends + shift).flatten() for ends in graph.edge_index.cpu()]
-    data = Data(x=graph.x.repeat(copies, 1), edge_index=torch.stack(edges))
+    edges = torch.stack([(ends + shift).flatten() for ends in graph.edge_index.cpu()])
+    data = Data(x=graph.x.repeat(copies, 1), edge_index=edges.to(graph.edge_index.device))
     benchmark = replace(loaded.benchmark, graphs=[data])
     return replace(loaded, benchmark=benchmark, index=(loaded.index.cpu() + shift).flatten())
 
