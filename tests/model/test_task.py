@@ -1,7 +1,13 @@
+from collections.abc import Sequence
+
 import pytest
 import torch
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv
+from torch_geometric.utils import to_torch_coo_tensor
 
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.inputs import input_graph
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask
@@ -49,3 +55,55 @@ def test_graphs_have_no_evidence_but_their_features():
     given = [input_graph(graph.x, graph.edge_index, {}, model) for graph in graphs]
     inputs = GraphTask(Predictor(model, level="graph"), given, None, None).inputs()
     assert inputs.node_prediction is None
+
+
+class Shelf(Sequence):
+    """Graphs, and which of them were looked at."""
+
+    def __init__(self, graphs):
+        self.graphs, self.seen = graphs, set()
+
+    def __len__(self):
+        return len(self.graphs)
+
+    def __getitem__(self, place):
+        self.seen.add(place)
+        return self.graphs[place]
+
+
+@pytest.mark.parametrize("explainer", [GFlowExplainer(num_samples=4), "fitted"])
+def test_graphs_that_nobody_asks_about_are_not_looked_at(explainer):
+    graphs, model = [random_graph(6, seed=seed) for seed in range(20)], GraphModel()
+    if explainer == "fitted":
+        explainer = GFlowExplainer(num_samples=4, max_updates=2).fit(model, graphs[:4], progress=False)
+    graphs[5] = "no graph"
+    shelf = Shelf(graphs)
+    (found,) = explainer.explain(model, shelf, [12])
+    # The first one shows in which form they all are.
+    assert shelf.seen <= {0, 12}
+    (alone,) = explainer.explain(model, [graphs[12]])
+    torch.testing.assert_close(found.node_mask, alone.node_mask)
+    with pytest.raises(InstanceError, match="must be a Data or HeteroData"):
+        explainer.explain(model, shelf)
+
+
+def test_a_batch_is_the_list_of_its_graphs():
+    graphs, model = [random_graph(6, seed=seed) for seed in range(4)], GraphModel()
+    explainer = GFlowExplainer(num_samples=4)
+    both = explainer.explain(model, Batch.from_data_list(graphs), [2, 0]), explainer.explain(model, graphs, [2, 0])
+    for one, other in zip(*both, strict=True):
+        torch.testing.assert_close(one.node_mask, other.node_mask)
+
+
+@pytest.mark.parametrize("several", [list, Shelf, iter])
+def test_several_graphs_may_be_in_another_form(several):
+    class Adjacent(GraphModel):
+        def forward(self, x, adj_t, batch):
+            return super().forward(x, torch.stack(adj_t.to_sparse_coo().indices().unbind()[::-1]), batch)
+
+    usual = [random_graph(6, seed=seed) for seed in range(3)]
+    matrices = [Data(x=graph.x, adj_t=to_torch_coo_tensor(graph.edge_index.flip(0), size=6)) for graph in usual]
+    explainer = GFlowExplainer(num_samples=4)
+    (found,) = explainer.explain(Adjacent(), several(matrices), [1])
+    (expected,) = explainer.explain(GraphModel(), usual, [1])
+    assert found.whole_prediction == pytest.approx(expected.whole_prediction, abs=1e-5)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
 from gflowexplainer.errors import InstanceError
@@ -16,6 +16,7 @@ from gflowexplainer.graphs.arguments import rows_of
 from gflowexplainer.graphs.checks import check_edges, check_features, check_shape
 from gflowexplainer.graphs.signature import argument_names, missing_arguments
 from gflowexplainer.graphs.typed import TypedGraph
+from gflowexplainer.ops.deferred import DeferredList
 from gflowexplainer.ops.devices import device_of
 
 CARRIED = "adjacency_weight"
@@ -136,37 +137,57 @@ def flat_tensors(typed: TypedGraph) -> dict[str, Tensor]:
     return {"x": free.flat_features(), "edge_index": free.flat_edges(), **free.flat_arguments()}
 
 
+def listed(data: Any) -> Sequence[Any]:
+    """Lists one graph, or several: a list or dataset as it is, a batch so that a graph is taken out when asked for."""
+    if isinstance(data, Batch):
+        return DeferredList(data.num_graphs, data.get_example)
+    if isinstance(data, BaseData):
+        return [data]
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, Mapping):
+        return data
+    try:
+        return list(data)
+    except TypeError:
+        return [data]
+
+
 def input_graphs(
     data: Any, model: nn.Module, arguments: dict[str, Any], device: torch.device | None = None
-) -> list[InputGraph]:
-    """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs; see :func:`input_graph`."""
-    try:
-        graphs = [data] if isinstance(data, BaseData) else list(data)
-    except TypeError:
-        graphs = [data]
-    wrong = next((graph for graph in graphs if not isinstance(graph, Data)), None)
-    if wrong is not None:
+) -> Sequence[InputGraph]:
+    """Takes what :meth:`GFlowExplainer.fit` accepts as data apart into graphs; see :func:`input_graph`.
+
+    Each is looked at when it is asked for: one of thousands costs no more than one.
+    """
+    graphs = listed(data)
+
+    def one(number: int) -> InputGraph:
+        return _input_graph(graphs[number], f"graph {number}", model, arguments, device)
+
+    return DeferredList(len(graphs), one)
+
+
+def _input_graph(
+    graph: Any, name: str, model: nn.Module, arguments: dict[str, Any], device: torch.device | None
+) -> InputGraph:
+    if not isinstance(graph, Data):
         raise InstanceError(
             f"'data' must be a Data or HeteroData of PyG, or a list or dataset of one of them "
-            f"(got {type(wrong).__name__})."
+            f"(got {type(graph).__name__})."
         )
-    found = []
-    for number, graph in enumerate(graphs):
-        if graph.x is None or graph.edge_index is None:
-            raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
-        own = {
-            name: graph[name]
-            for name in [*argument_names(model, graph), CARRIED]
-            if name in graph and isinstance(graph[name], Tensor) and name not in ("batch", "batch_size")
-        }
-        missing = missing_arguments(model, own | arguments)
-        if missing:
-            raise InstanceError(
-                f"{type(model).__name__} needs '{missing[0]}', which graph {number} does not have. Set it on the "
-                f"graph, or pass {missing[0]}=... ."
-            )
-        found.append(input_graph(graph.x, graph.edge_index, own | arguments, model, device))
-    return found
+    if graph.x is None or graph.edge_index is None:
+        raise InstanceError(f"{name.capitalize()} has no 'x' or no 'edge_index'. Set both.")
+    own = {
+        name: graph[name]
+        for name in [*argument_names(model, graph), CARRIED]
+        if name in graph and isinstance(graph[name], Tensor) and name not in ("batch", "batch_size")
+    }
+    missing = missing_arguments(model, own | arguments)
+    if missing:
+        raise InstanceError(
+            f"{type(model).__name__} needs '{missing[0]}', which {name} does not have. Set it on the graph, or pass "
+            f"{missing[0]}=... ."
+        )
+    return input_graph(graph.x, graph.edge_index, own | arguments, model, device)
 
 
 def without_batch(graph: InputGraph) -> list[InputGraph]:

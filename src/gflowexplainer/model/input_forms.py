@@ -11,17 +11,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from gflowexplainer.errors import InstanceError
+from gflowexplainer.graphs.inputs import listed
 from gflowexplainer.graphs.signature import forward_parameters, takes_everything
 from gflowexplainer.model.adapter import NODE_IDS, WEIGHTS, InputForm, bare_model, is_adjacency
+from gflowexplainer.ops.deferred import DeferredList
 
 Adapt = Callable[[nn.Module, InputForm], nn.Module]
 
 
 def usual_form(model: nn.Module, data: Any, adapted: Adapt) -> tuple[nn.Module, Any]:
     """Brings a model and its graph, or graphs, to the usual form; what is in it already stays the same object.
+
+    Each of several graphs is looked at when it is asked for.
 
     Args:
         model: The model.
@@ -35,16 +39,20 @@ def usual_form(model: nn.Module, data: Any, adapted: Adapt) -> tuple[nn.Module, 
         form = _form(model, data)
         graph = data if form is None and _complete(model, data) else _usual(model, data, form or InputForm())
         return model if form is None else adapted(model, form), graph
-    if isinstance(data, Batch) or not isinstance(data, list | tuple) or not data or not isinstance(data[0], Data):
-        return model, data
-    form = _form(model, data[0])
-    if form is None and all(isinstance(graph, Data) and _complete(model, graph) for graph in data):
-        return model, data
-    for number, graph in enumerate(data):
+    graphs = listed(data)
+    if isinstance(data, HeteroData) or not graphs or not isinstance(graphs[0], Data):
+        return model, data if isinstance(data, HeteroData) else graphs
+    form = _form(model, graphs[0])
+
+    def one(number: int) -> Any:
+        graph = graphs[number]
+        if form is None and (not isinstance(graph, Data) or _complete(model, graph)):
+            return graph
         if not isinstance(graph, Data) or _form(model, graph) != form:
             raise InstanceError(f"Graph {number} holds its features or edges in another form than graph 0.")
-    graphs = [_usual(model, graph, form or InputForm()) for graph in data]
-    return model if form is None else adapted(model, form), graphs
+        return _usual(model, graph, form or InputForm())
+
+    return model if form is None else adapted(model, form), DeferredList(len(graphs), one)
 
 
 def usual_call(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, HeteroData
 
 from gflowexplainer.errors import ConfigError, InstanceError
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import InputGraph, input_graph, input_graphs, without_batch
+from gflowexplainer.graphs.inputs import InputGraph, input_graph, input_graphs, listed, without_batch
 from gflowexplainer.graphs.links import DETOUR
 from gflowexplainer.graphs.typed import EdgeType, TypedGraph, flat_list
 from gflowexplainer.graphs.typed_inputs import checked_graph, typed_graph
@@ -20,6 +20,7 @@ from gflowexplainer.model.positions import check_one
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, NodeTask
 from gflowexplainer.model.typed import TypedPredictor, find_node_type
+from gflowexplainer.ops.deferred import DeferredList
 
 AnyTask = NodeTask | GraphTask | LinkTask
 
@@ -68,7 +69,7 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
     """
     kept = KeptForModel() if kept is None else kept
     if isinstance(data, Batch):
-        data = data.to_data_list()
+        data = listed(data)
     if isinstance(data, HeteroData) or _is_typed_list(data):
         return _typed_task(predictor, data, request, kept)
     given = dict(request.arguments)
@@ -79,7 +80,7 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
         raise InstanceError("'graph_index' belongs to one graph whose nodes are explained. Leave it out.")
     if "batch" in given and len(without_batch(graphs[0])) > 1:
         raise InstanceError("'batch' names several graphs. Pass them as a list, or as a Batch, instead.")
-    bare = [without_batch(graph)[0] for graph in graphs]
+    bare = DeferredList(len(graphs), lambda number: without_batch(graphs[number])[0])
     return GraphTask(predictor, bare, request.index, request.target, data=data, kept=kept, at_hand=request.at_hand)
 
 
@@ -200,7 +201,7 @@ def _is_typed_list(data: Any) -> bool:
         return False
 
 
-def _only(graphs: list[Any], predictor: Predictor) -> Any:
+def _only(graphs: Sequence[Any], predictor: Predictor) -> Any:
     """Returns the one graph whose nodes or links are explained."""
     if len(graphs) != 1:
         raise InstanceError(
