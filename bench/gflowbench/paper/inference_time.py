@@ -58,8 +58,8 @@ def present(results: Results) -> Outcome:
         "The paper's machine is another one, so of its numbers only the ratios can be compared.",
         f"The paper explains by one generated subgraph, and so are ours timed; '{SAMPLES}' is what other experiments "
         "use: the probability of every node and edge, from as many samples.",
-        "One at a time: each call gets one instance, already cut out of its graph, after a first call that is not "
-        "timed. All at once: one call gets all instances.",
+        "One at a time: each call gets one instance, after a first call that is not timed. All at once: one call gets "
+        "all instances.",
         *machine_notes(results),
     ]
     return Outcome(tables, verdicts, notes=notes)
@@ -160,8 +160,9 @@ GFlowExplainer, which learn beforehand, take times of the same order of magnitud
     method="""
 All explainers of a dataset are fitted and then explain, one after the other in one process on one machine. A few
 instances are explained one at a time, as the paper did, and all of them at once, for which every explainer here is
-written. Cutting an instance out of its graph, and the GNN's own prediction, are the same for all and not timed.
-Ours is trained for a few epochs only, which changes what it answers, not how long it takes.
+written. Peers get instances that are cut out already, with what the GNN says of them. Ours is the public class, from
+the user's graph to masks, so that it cuts out, and asks the GNN, within its time. With the paper's settings it is
+trained for a few epochs only.
 """,
     plan=steps,
     present=present,
