@@ -31,19 +31,20 @@ def test_pooling_is_weakened_until_classes_describe_themselves_for_three_quarter
     assert Candidates(pooling=pooling).poolings(label) == pytest.approx(wanted)
 
 
-def test_held_out_is_the_share_that_the_other_half_predicts() -> None:
+@pytest.mark.parametrize("folds", [2, 3, 6])
+def test_held_out_is_the_share_that_the_other_folds_predict(folds) -> None:
     generator = torch.Generator().manual_seed(0)
     instance = torch.arange(6).repeat_interleave(20)
     description = torch.randn(120, 3, generator=generator).double()
     measured = description @ torch.tensor([1.0, -2.0, 0.5]).double() + torch.randn(120, generator=generator).double()
-    fold = (instance % 2).long()
+    fold = (instance % folds).long()
     found = held_out(description, measured, instance, None, 0, torch.zeros(3), 1.0, fold)
     left = total = 0.0
     centred = [
         np.concatenate([v[instance == i].numpy() - v[instance == i].numpy().mean(axis=0) for i in range(6)])
         for v in (description, measured)
     ]
-    for part in (0, 1):
+    for part in range(folds):
         here = fold.numpy() == part
         model = LinearRegression(fit_intercept=False).fit(centred[0][~here], centred[1][~here])
         left += ((centred[1][here] - model.predict(centred[0][here])) ** 2).sum()

@@ -200,3 +200,20 @@ def test_what_was_learned_is_kept_for_later_calls_and_changes_nothing():
     with torch.no_grad():
         next(model.parameters()).mul_(0.9)
     assert explained(used, second)[1] > after
+
+
+def test_where_asking_is_dear_the_smallest_instances_are_asked_about(monkeypatch):
+    inputs = asked(range(40)).inputs()
+    cost = inputs.predictor.cost(inputs.instances)
+    everyone, rollouts = reference_nodes._cheapest(inputs)
+    assert (len(everyone), rollouts) == (40, 256)
+    monkeypatch.setattr(reference_nodes, "_WORK", 4 * int(cost.sort().values[:20].sum()))
+    some, rollouts = reference_nodes._cheapest(inputs)
+    assert (len(some), rollouts) == (20, 80)
+    assert some.predictor.cost(some.instances).max() <= cost.sort().values[20]
+    # In the order in which they were drawn.
+    nodes = some.instances.node_id[some.instances.center]
+    assert torch.equal(nodes, nodes.sort().values)
+    monkeypatch.setattr(reference_nodes, "_WORK", 1)
+    least, rollouts = reference_nodes._cheapest(inputs)
+    assert (len(least), rollouts) == (12, 48)

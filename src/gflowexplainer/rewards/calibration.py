@@ -5,6 +5,8 @@ They are small, whatever the bound on explanations: nothing that is learned or c
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from gflowexplainer.choices import Removal
@@ -31,6 +33,8 @@ CALIBRATED = 32
 _MEASURED, _WORK = (256, 2048), 20 << 30
 """Rollouts that a consensus is learned from, about, over all instances: so many at least and at most, and in between as
 many as the model is asked about in so many bytes, one batch after the other."""
+_FOLDS_OF_FEW, _ENOUGH = 6, 2000
+"""Folds of few instances, and subgraphs of them that would have to be measured for weights to be trusted as usual."""
 
 
 def random_subgraphs(
@@ -91,12 +95,15 @@ def find_consensus(
         settings: All settings.
         inputs: The instances, with what the model says of them.
         lost: What the model loses without nodes of these instances, as far as it was asked already.
-        most: Rollouts that it is learned from at most, over all instances; two of each at least.
+        most: Rollouts that it is learned from at most, over all instances, of which there are few; two of each at
+            least.
     """
     candidates = candidates_of(settings, inputs)
     rollouts, dear = _num_measured(inputs.predictor, inputs.instances, settings)
     if most is not None:
         rollouts, dear = min(rollouts, most // len(inputs)), False
+        # Half of a few would be too few to tell what all of them teach.
+        candidates = replace(candidates, folds=_FOLDS_OF_FEW, enough=_ENOUGH)
     rollouts = max(2, rollouts // len(candidates.keep_probabilities))
     measuring = Measuring(inputs, settings.num_contexts, settings.seed)
 

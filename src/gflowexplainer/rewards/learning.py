@@ -2,8 +2,9 @@
 
 Candidates differ in what nodes are told apart by, in how much of the rest the contexts keep (near the whole graph they
 show what is needed, smaller ones what suffices), in what "without the rest" means, and in whether classes have weights
-of their own. Each is fitted to half of the instances and scored on the other half, both ways: the share of the variance
-within instances that it explains. Which one is taken is decided in :mod:`~gflowexplainer.rewards.belief`.
+of their own. Each is fitted to half of the instances and scored on the other half, both ways, or to more of few: the
+share of the variance within instances that it explains. Which one is taken is decided in
+:mod:`~gflowexplainer.rewards.belief`.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Candidates:
         pooling: A class of so many instances is described half by its own weights and half by those of all classes;
             less is tried too.
         gradients: Whether what gradients say of features is tried too.
+        folds: Parts of the instances, each of which is described by what the others have taught.
+        enough: Subgraphs; where fewer were measured, weights are penalised the more.
     """
 
     evidence: EvidenceType = EvidenceType.auto
@@ -71,6 +74,8 @@ class Candidates:
     removals: Sequence[str] = ("induced",)
     pooling: float = 30.0
     gradients: bool = False
+    folds: int = 2
+    enough: int = 0
 
     def kinds(self, inputs: TaskInputs) -> tuple[EvidenceType, ...]:
         """Returns the kinds of evidence that instances allow; links have but one."""
@@ -118,7 +123,7 @@ class Fitting:
     Attributes:
         inputs: The instances, with what the model says of them.
         subgraphs: ``B`` subgraphs of all instances.
-        fold: The fold, 0 or 1, of each subgraph, shape ``[B]``.
+        fold: The fold of each subgraph, from 0, shape ``[B]``.
     """
 
     inputs: TaskInputs
@@ -226,12 +231,13 @@ def learn_consensus(
         gradients = find_gradient_share(inputs, subgraphs, found, own, seed)
         own = lost.evidence(members, followed=True, gradients=gradients)
     described = {}
+    caution = max(1.0, candidates.enough / len(subgraphs))
     for kind in kinds:
         raw = raw_evidence(inputs, kind, own)
         basis = basis_of(_without_rare_classes(inputs, kind, raw))
         evidence = Evidence.of(inputs.instances, raw, basis)
-        described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence))
-    fitting, tried = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, seed)), list[Tried]()
+        described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence) * caution)
+    fitting, tried = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, candidates.folds, seed)), list[Tried]()
     for keep, removal in product(candidates.keep_probabilities, candidates.removals):
         found = measuring.measure(subgraphs, keep, removal)
         told, measured = -math.inf, dict[str, Any](keep_probability=keep, removal=removal)
@@ -295,7 +301,7 @@ def held_out(
     pooling: float,
     fold: Tensor,
 ) -> float:
-    """Returns the share of variance within instances that weights explain which were fitted to the other fold.
+    """Returns the share of variance within instances that weights explain which were fitted to the other folds.
 
     Args:
         description: Descriptions of ``B`` subgraphs, shape ``[B, P]``.
@@ -305,10 +311,10 @@ def held_out(
         num_classes: Number of classes; 0 for regression.
         ridge: Penalty of each standardised weight, shape ``[P]``.
         pooling: See :func:`~gflowexplainer.rewards.consensus.fit_weights`.
-        fold: The fold, 0 or 1, of each subgraph, shape ``[B]``.
+        fold: The fold of each subgraph, from 0, shape ``[B]``.
     """
     left = total = 0.0
-    for part in (0, 1):
+    for part in range(int(fold.max()) + 1):
         seen, rest = torch.nonzero(fold != part).flatten(), torch.nonzero(fold == part).flatten()
         if not seen.numel() or not rest.numel():
             continue
@@ -322,13 +328,13 @@ def held_out(
     return 1 - left / total if total > 0 else 0.0
 
 
-def _folds(inputs: TaskInputs, subgraphs: Subgraphs, seed: int) -> Tensor:
-    """Puts half of the instances, or of one alone half of its subgraphs, into each of two folds, shape ``[B]``."""
+def _folds(inputs: TaskInputs, subgraphs: Subgraphs, number: int, seed: int) -> Tensor:
+    """Puts instances into so many folds alike, or of one alone its subgraphs into two, shape ``[B]``."""
     instances = inputs.instances
     if len(instances) > 1:
         order = torch.argsort(uniform(seed, instances.own_key, _FOLD))
         side = torch.empty_like(order)
-        side[order] = torch.arange(len(order), device=order.device) % 2
+        side[order] = torch.arange(len(order), device=order.device) % number
         return side[subgraphs.instance]
-    number = torch.arange(len(subgraphs), device=subgraphs.instance.device)
-    return (uniform(seed, number, _FOLD) < 0.5).long()
+    every = torch.arange(len(subgraphs), device=subgraphs.instance.device)
+    return (uniform(seed, every, _FOLD) < 0.5).long()

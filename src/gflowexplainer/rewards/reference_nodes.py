@@ -27,9 +27,9 @@ _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes as are needed are asked for their class, so many at once."""
 _CONTEXTS = 8
 """Contexts of each reference node, at most: somebody is waiting for the first answer."""
-_ROLLOUTS, _WORK, _EACH = (48, 256), 8 << 20, 4
-"""Rollouts of all reference nodes, at least and at most, in between as many as so many bytes hold of such instances;
-and those of each: where instances are large, fewer must do."""
+_LEAST, _EACH, _MOST, _WORK = 12, 4, 256, 32 << 20
+"""Reference nodes at least, rollouts of each at least, and rollouts of all at most; in between, as many as so many
+bytes hold of such instances: where they are large, the smallest must do."""
 
 
 class ReferenceNodes:
@@ -80,11 +80,18 @@ class ReferenceNodes:
                 break
         by_class = torch.argsort(same.long(), descending=True, stable=True)
         inputs = task.inputs_at(called[by_class][: settings.reference_nodes])
-        cost = float(inputs.predictor.cost(inputs.instances).double().mean())
-        rollouts = min(max(int(_WORK / cost), _ROLLOUTS[0]), _ROLLOUTS[1])
-        if len(inputs) > rollouts // _EACH:
-            inputs = inputs.select(torch.arange(rollouts // _EACH, device=called.device))
+        inputs, rollouts = _cheapest(inputs)
         few = settings.change(num_contexts=min(settings.num_contexts, _CONTEXTS))
         found = find_consensus(few, inputs, most=rollouts)
         # What a few others do not tell, the instance has to tell by itself.
         return found if found.chosen.explained >= SILENT else None
+
+
+def _cheapest(inputs: TaskInputs) -> tuple[TaskInputs, int]:
+    """Picks the instances about which asking is cheapest, and says how many rollouts they may have in all."""
+    cost = inputs.predictor.cost(inputs.instances).double()
+    by_cost = torch.argsort(cost, stable=True)
+    fitting = int((_EACH * cost[by_cost].cumsum(0) <= _WORK).sum())
+    some = by_cost[: max(fitting, _LEAST)].sort().values
+    rollouts = int(some.numel() * _WORK / float(cost[some].sum()))
+    return inputs.select(some), min(max(rollouts, _EACH * some.numel()), _MOST)
