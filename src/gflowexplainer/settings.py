@@ -84,7 +84,7 @@ class Settings:
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
         reference_nodes: Other nodes of the graph that a consensus is learned from where a node is explained without
-            a fit; at most 16 where computation graphs are large.
+            a fit; fewer, those with the smallest computation graphs, where these are large.
         descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.
