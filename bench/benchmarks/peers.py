@@ -27,7 +27,7 @@ from torch_geometric.explain.algorithm import ExplainerAlgorithm
 from benchmarks.large_graphs import readable
 from benchmarks.measuring import environment, interleaved, ratio, results_folder, threads, write_json
 from gflowbench.explainers import gnn_explainer, pg_explainer
-from gflowbench.explainers.gflow import scores_of
+from gflowbench.explainers.gflow import look_at, scores_of
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
@@ -104,11 +104,6 @@ def explain_ours(
     graph = graph_of(loaded) if graph is None else graph
     index = loaded.index if nodes is None else nodes
     return explainer.explain(loaded.model, graph, index, model_config=CONFIG, progress=False)
-
-
-def look_at(found: ExplanationList) -> None:
-    """Writes the masks of explanations out, as one sparse block each."""
-    assert found.node_mask.size(0) == found.edge_mask.size(0) == len(found)
 
 
 def look_at_predictions(found: ExplanationList) -> None:

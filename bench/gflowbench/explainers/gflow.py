@@ -52,14 +52,17 @@ class GFlow:
         """Scores nodes and edges by their probability: the masks of each explanation, read off at its instance."""
         if not self.explainer.is_fitted:
             raise ConfigError("This explainer has not been fitted. Call fit first.")
-        self.explanations = self.answer(subject)
+        self.explanations = self.explainer.explain(**subject.request, progress=False)
         return scores_of(self.explanations, subject, self.explainer.settings.max_nodes)
 
-    def answer(self, subject: Subject) -> ExplanationList:
+    def answer(self, subject: Subject) -> None:
         """Explains as users do, up to the masks; the order of nodes that measures ask for is no part of an answer."""
-        found = self.explainer.explain(**subject.request, progress=False)
-        assert found.node_mask.size(0) == found.edge_mask.size(0) == len(found)
-        return found
+        look_at(self.explainer.explain(**subject.request, progress=False))
+
+
+def look_at(found: ExplanationList) -> None:
+    """Writes the masks of explanations out, as one sparse block each."""
+    assert found.node_mask.size(0) == found.edge_mask.size(0) == len(found)
 
 
 def scores_of(explanations: Sequence[SubgraphExplanation], subject: Subject, max_nodes: int) -> Scores:
