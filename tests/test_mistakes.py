@@ -20,6 +20,7 @@ from gflowexplainer.sources import load_graphs
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.testing import NodeModel, random_graph
 
+CLASSES = {"mode": "multiclass_classification", "return_type": "raw"}
 QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2, "reference_nodes": 4}
 
 
@@ -109,3 +110,12 @@ def test_ids_in_json_that_no_node_has(tmp_path, end):
     (tmp_path / "g.json").write_text(json.dumps({"features": [[1.0]] * 3, "edges": [[0, end]]}))
     with pytest.raises(DatasetError, match="which is no node"):
         load_graphs(tmp_path / "g.json")
+
+
+@pytest.mark.parametrize(
+    "data", [torch.ones(4, 3), torch.tensor(1.0), torch.ones(4, 3).numpy(), {"x": torch.ones(4, 3)}, "graph", 7, [None]]
+)
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_data_that_are_no_graphs(data, level):
+    with pytest.raises(InstanceError, match=r"must be a Data or HeteroData|explained on one graph|names graph 3"):
+        explain(data=data, model_config={**CLASSES, "task_level": level})

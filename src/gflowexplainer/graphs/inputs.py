@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
@@ -143,7 +144,8 @@ def listed(data: Any) -> Sequence[Any]:
         return DeferredList(data.num_graphs, data.get_example)
     if isinstance(data, BaseData):
         return [data]
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, Mapping):
+    no_list = Mapping | Tensor | np.ndarray
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, no_list):
         return data
     try:
         return list(data)

@@ -39,9 +39,11 @@ def usual_form(model: nn.Module, data: Any, adapted: Adapt) -> tuple[nn.Module, 
         form = _form(model, data)
         graph = data if form is None and _complete(model, data) else _usual(model, data, form or InputForm())
         return model if form is None else adapted(model, form), graph
+    if isinstance(data, HeteroData):
+        return model, data
     graphs = listed(data)
-    if isinstance(data, HeteroData) or not graphs or not isinstance(graphs[0], Data):
-        return model, data if isinstance(data, HeteroData) else graphs
+    if len(graphs) == 0 or not isinstance(graphs[0], Data):
+        return model, graphs
     form = _form(model, graphs[0])
 
     def one(number: int) -> Any:
