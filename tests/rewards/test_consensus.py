@@ -1,4 +1,4 @@
-"""The consensus reward: the fit against numpy and scikit-learn, the reward against a loop with networkx."""
+"""The consensus reward: what is learned, and the reward against a loop with networkx."""
 
 import itertools
 import math
@@ -9,7 +9,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -22,17 +21,15 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.consensus import PAIR_RIDGE, RIDGE, Consensus, fit_weights
+from gflowexplainer.rewards.consensus import PAIR_RIDGE, RIDGE, Consensus
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.evidence import Evidence, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.learning import Candidates, learn_consensus
+from gflowexplainer.rewards.least_squares import LeastSquares
 from gflowexplainer.rewards.measuring import Measuring
 from gflowexplainer.rewards.prediction import PredictionReward
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
-
-COUNTS = [40, 15, 25, 30]
-LABEL = torch.tensor([0, 1, 0, 1])
 
 
 def subgraphs_of(*rows: tuple[int, list[int]], width: int = 4) -> Subgraphs:
@@ -51,133 +48,6 @@ def connected_of(instances: Instances, width: int = 3) -> Subgraphs:
                 if size == 1 or nx.is_connected(whole.subgraph(chosen)):
                     rows.append((number, list(chosen)))
     return subgraphs_of(*rows, width=width)
-
-
-# The fit --------------------------------------------------------------------------------------------------------------
-
-
-def measurements(noise: float = 0.3) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Four instances of two classes, with weights of each class and a level of each instance."""
-    generator = torch.Generator().manual_seed(0)
-    instance = torch.arange(4).repeat_interleave(torch.tensor(COUNTS))
-    description = torch.randn(110, 3, generator=generator).double() * torch.tensor([1.0, 5.0, 0.1])
-    weight = torch.tensor([[1.0, -2.0, 30.0], [0.5, 1.0, -8.0]]).double()
-    level = torch.tensor([3.0, -50.0, 7.0, 0.0]).double()
-    measured = (description * weight[LABEL[instance]]).sum(dim=1) + level[instance]
-    return description, measured + noise * torch.randn(110, generator=generator).double(), instance, weight
-
-
-def with_dummies(description: Tensor, instance: Tensor) -> np.ndarray:
-    return np.concatenate([description.numpy(), np.eye(4)[instance.numpy()]], axis=1)
-
-
-def shares(instance: Tensor) -> np.ndarray:
-    return 1 / np.array(COUNTS)[instance.numpy()]
-
-
-def test_without_penalty_it_is_least_squares_with_an_intercept_of_each_instance() -> None:
-    description, measured, instance, _ = measurements()
-    found = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 5.0)
-    design = with_dummies(description, instance)
-    model = LinearRegression(fit_intercept=False)
-    model.fit(design, measured.numpy(), sample_weight=shares(instance))
-    np.testing.assert_allclose(found[-1].numpy(), model.coef_[:3], rtol=1e-9)
-
-
-def test_the_penalty_is_that_of_standardised_columns() -> None:
-    description, measured, instance, _ = measurements()
-    ridge = torch.full((3,), 0.3, dtype=torch.double)
-    found = fit_weights(description, measured, instance, None, 0, ridge, 5.0)
-    share = shares(instance)
-    columns, wanted = description.numpy().copy(), measured.numpy().copy()
-    for number in range(4):
-        rows = instance.numpy() == number
-        columns[rows] -= columns[rows].mean(axis=0)
-        wanted[rows] -= wanted[rows].mean()
-    scale = np.sqrt((share[:, None] * columns**2).sum(axis=0) / 4)
-    model = Ridge(alpha=4 * 0.3, fit_intercept=False).fit(columns / scale, wanted, sample_weight=share)
-    np.testing.assert_allclose(found[0].numpy(), model.coef_ / scale, rtol=1e-9)
-    assert found.shape == (1, 3)
-
-
-def test_a_class_is_penalised_in_proportion_to_its_instances() -> None:
-    """Without pooling, the weights of a class are those of a fit to its instances alone, penalty and all."""
-    description, measured, instance, _ = measurements()
-    ridge = torch.full((3,), 0.3, dtype=torch.double)
-    found = fit_weights(description, measured, instance, LABEL, 2, ridge, 0.0)
-    share = shares(instance)
-    columns, wanted = description.numpy().copy(), measured.numpy().copy()
-    for number in range(4):
-        rows = instance.numpy() == number
-        columns[rows] -= columns[rows].mean(axis=0)
-        wanted[rows] -= wanted[rows].mean()
-    scale = np.sqrt((share[:, None] * columns**2).sum(axis=0) / 4)  # of all classes
-    for label in range(2):
-        own = (LABEL[instance] == label).numpy()
-        # Two instances, each of which counts as one.
-        model = Ridge(alpha=2 * 0.3, fit_intercept=False).fit((columns / scale)[own], wanted[own], share[own])
-        np.testing.assert_allclose(found[label].numpy(), model.coef_ / scale, rtol=1e-9)
-
-
-def test_planted_weights_are_found_exactly() -> None:
-    description, _, instance, weight = measurements()
-    level = torch.tensor([3.0, -50.0, 7.0, 0.0]).double()
-    measured = description @ weight[0] + level[instance]
-    found = fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), 30.0)
-    torch.testing.assert_close(found, weight[:1].expand(3, -1))
-
-
-def test_classes_are_told_apart_by_how_little_they_are_pooled() -> None:
-    description, measured, instance, weight = measurements(noise=0.0)
-
-    def fit(pooling: float) -> Tensor:
-        return fit_weights(description, measured, instance, LABEL, 2, torch.zeros(3), pooling)
-
-    apart, together, all_but = fit(0.0), fit(math.inf), fit(1e9)
-    torch.testing.assert_close(apart[:2], weight)  # each class by itself
-    assert torch.equal(together, together[-1:].expand(3, -1))
-    torch.testing.assert_close(all_but, together, rtol=1e-5, atol=0)
-    torch.testing.assert_close(apart[-1], together[-1])
-    # Between the two, ever nearer to the common weights.
-    distance = [float((fit(p)[0] - together[0]).norm()) for p in (0.0, 0.5, 2.0, 30.0, 1e9)]
-    assert distance == sorted(distance, reverse=True)
-
-
-def test_at_as_many_instances_as_the_pooling_class_and_all_classes_count_alike() -> None:
-    # One column: the solution is then the mean of both, where the class is as spread as all are.
-    description = torch.tensor([-1.0, 1.0] * 4).double()[:, None]
-    instance = torch.arange(4).repeat_interleave(2)
-    measured = description[:, 0] * torch.tensor([1.0, 1.0, 9.0, 9.0]).double()[instance]
-    label = torch.tensor([0, 0, 1, 1])
-    found = fit_weights(description, measured, instance, label, 2, torch.zeros(1), 2.0)
-    assert found.flatten().tolist() == pytest.approx([3, 7, 5])  # 1 and 5, 9 and 5, all
-
-
-@pytest.mark.parametrize("pooling", [0.0, 3.0, math.inf])
-def test_a_class_without_instances_is_described_by_all_others(pooling: float) -> None:
-    description, measured, instance, _ = measurements()
-    found = fit_weights(description, measured, instance, LABEL, 3, torch.full((3,), 1e-3), pooling)
-    assert found.shape == (4, 3)
-    torch.testing.assert_close(found[2], found[3])
-
-
-def test_instances_count_alike_however_many_subgraphs_were_measured() -> None:
-    description, measured, instance, _ = measurements()
-    first = instance == 0
-    again = [torch.cat([t, t[first], t[first]]) for t in (description, measured, instance)]
-    one = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 0.1), 2.0)
-    two = fit_weights(*again, LABEL, 2, torch.full((3,), 0.1), 2.0)
-    torch.testing.assert_close(one, two)
-
-
-def test_a_column_that_is_constant_within_instances_says_nothing() -> None:
-    description, measured, instance, _ = measurements()
-    description[:, 2] = instance.double()
-    found = fit_weights(description, measured, instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
-    assert (found[:, 2].abs() < 1e-12).all()
-    assert torch.isfinite(found).all()
-    flat = fit_weights(description, torch.ones(110), instance, LABEL, 2, torch.full((3,), 1e-3), 2.0)
-    assert (flat.abs() < 1e-12).all()
 
 
 # What is learned ------------------------------------------------------------------------------------------------------
@@ -270,9 +140,8 @@ def test_it_is_the_fit_of_the_context_rewards_log_odds(level: str) -> None:
     evidence = Evidence.of(instances, raw_evidence(inputs, EvidenceType.shared), found.basis)
     ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE)
     pooling = 1.5 if found.chosen.by_class else math.inf
-    weight = fit_weights(
-        evidence.describe(subgraphs), score, subgraphs.instance, target.label, found.weight.size(0) - 1, ridge, pooling
-    )
+    fitted = LeastSquares(evidence.describe(subgraphs), score, subgraphs.instance, target.label, ridge)
+    weight = fitted.weights(found.weight.size(0) - 1, pooling)
     torch.testing.assert_close(found.weight, weight)
     assert found.weight.shape == ((3 if level == "node" else 2) + 1, evidence.num_columns)
     assert torch.equal(found.weights_of(target), found.weight[target.label])

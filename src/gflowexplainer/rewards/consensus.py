@@ -7,7 +7,6 @@ is worth by it is said in :mod:`~gflowexplainer.rewards.consensus_reward`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +15,6 @@ from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.model.target import Target
-from gflowexplainer.ops.segments import segment_sum
 from gflowexplainer.rewards.evidence import Evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradients import GradientShare
@@ -106,66 +104,3 @@ class Consensus:
 def ridge_of(evidence: Evidence) -> Tensor:
     """Returns the penalty of each standardised weight, shape ``[P]``."""
     return torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
-
-
-def shares_of(instance: Tensor) -> Tensor:
-    """Returns the weights of rows of some ``instance`` ``[B]`` by which all instances count alike, shape ``[B]``."""
-    return 1 / torch.bincount(instance).clamp(min=1).double()[instance]
-
-
-def within(values: Tensor, instance: Tensor, share: Tensor) -> Tensor:
-    """Centres values ``[B, ...]`` within their instances, by their :func:`shares_of` them."""
-    flat = values.double().reshape(values.size(0), -1)
-    mean = segment_sum(flat * share[:, None], instance, int(instance.max()) + 1)
-    return (flat - mean[instance]).reshape(values.shape)
-
-
-def fit_weights(
-    description: Tensor,
-    measured: Tensor,
-    instance: Tensor,
-    label: Tensor | None,
-    num_classes: int,
-    ridge: Tensor,
-    pooling: float,
-) -> Tensor:
-    """Fits measurements within each instance by least squares, classes partly pooled.
-
-    All instances count alike, whatever the number of their subgraphs, and each has an intercept of its own.
-
-    Args:
-        description: Descriptions of ``B`` subgraphs, shape ``[B, P]``.
-        measured: What was measured of each, shape ``[B]``.
-        instance: Instance of each, shape ``[B]``.
-        label: Class of each instance, shape ``[I]``; ``None`` for regression.
-        num_classes: Number ``C`` of classes; 0 for regression.
-        ridge: Penalty of each standardised weight, shape ``[P]``.
-        pooling: A class of so many instances is described half by its own weights and half by those of all classes;
-            infinite to tell no classes apart.
-
-    Returns:
-        Weights ``[C + 1, P]``, the last row for all classes together.
-    """
-    share = shares_of(instance)
-    columns, wanted = within(description, instance, share), within(measured, instance, share)
-    total = float(share.sum())
-    scale = ((columns.square() * share[:, None]).sum(dim=0) / total).sqrt()
-    scale = torch.where(scale > 1e-9, scale, 1.0)
-    columns = columns / scale
-    weighted = columns * share[:, None]
-    penalty = torch.diag(ridge)
-    pooled = torch.linalg.solve(weighted.t() @ columns / total + penalty, weighted.t() @ wanted / total)
-    rows = []
-    for c in range(num_classes):
-        if label is None or math.isinf(pooling):
-            rows.append(pooled)
-            continue
-        own = label[instance] == c
-        if not own.any():
-            rows.append(pooled)  # the limit of ever weaker pooling, also where there is none
-            continue
-        here = columns[own].t() * share[own]
-        count = float(share[own].sum())
-        left = here @ columns[own] + count * penalty + pooling * torch.eye(len(scale)).to(columns)
-        rows.append(torch.linalg.solve(left, here @ wanted[own] + pooling * pooled))
-    return torch.stack([*rows, pooled]) / scale

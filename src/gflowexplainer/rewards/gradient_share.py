@@ -14,8 +14,9 @@ from torch import Tensor
 
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.rewards.consensus import RIDGE, fit_weights
+from gflowexplainer.rewards.consensus import RIDGE
 from gflowexplainer.rewards.gradients import GradientShare, telling_nothing
+from gflowexplainer.rewards.least_squares import LeastSquares
 from gflowexplainer.rewards.measuring import Measurements, gradients_of_some, sums_over
 
 LEAST = 0.2
@@ -61,7 +62,7 @@ def fit_share(subgraphs: Subgraphs, measured: Tensor, lost: Tensor, added: Tenso
     sums = [sums_over(subgraphs, value.double()) for value in (lost, added)]
     description = torch.stack([*sums, subgraphs.size.double()], dim=1)
     ridge = torch.full((description.size(1),), RIDGE, dtype=torch.double, device=description.device)
-    weight = fit_weights(description, measured, subgraphs.instance, None, 0, ridge, math.inf)[-1]
+    weight = LeastSquares(description, measured, subgraphs.instance, None, ridge).weights(0, math.inf)[-1]
     by_loss, by_gradient = weight[:2].clamp(min=0).tolist()
     if by_gradient <= 0:
         return 0.0, 0.0

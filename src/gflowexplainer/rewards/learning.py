@@ -26,7 +26,7 @@ from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import segment_max
 from gflowexplainer.rewards.belief import choose, weight_beside
 from gflowexplainer.rewards.best_rated import Effect, effect_of_best
-from gflowexplainer.rewards.consensus import Consensus, fit_weights, ridge_of, shares_of, within
+from gflowexplainer.rewards.consensus import Consensus, ridge_of
 from gflowexplainer.rewards.evidence import (
     Evidence,
     basis_of,
@@ -38,6 +38,7 @@ from gflowexplainer.rewards.evidence import (
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradient_share import find_gradient_share
 from gflowexplainer.rewards.gradients import GradientShare
+from gflowexplainer.rewards.least_squares import LeastSquares, shares_of, within
 from gflowexplainer.rewards.measuring import Measurements, Measuring, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
 
@@ -145,14 +146,14 @@ class Fitting:
         return 0 if self.label is None else self.inputs.target.prediction.size(1)
 
     def weights(self, description: Description, found: Measurements, pooling: float) -> Tensor:
-        """Fits what was measured; see :func:`~gflowexplainer.rewards.consensus.fit_weights`."""
+        """Fits what was measured; see :class:`~gflowexplainer.rewards.least_squares.LeastSquares`."""
         rows, instance = description.rows[found.rows], self.subgraphs.instance[found.rows]
-        return fit_weights(rows, found.value, instance, self.label, self._classes, description.ridge, pooling)
+        return LeastSquares(rows, found.value, instance, self.label, description.ridge).weights(self._classes, pooling)
 
-    def held_out(self, description: Description, found: Measurements, pooling: float) -> float:
-        """Scores such a fit where it was not fitted; see :func:`held_out`."""
+    def held_out(self, description: Description, found: Measurements, poolings: Sequence[float]) -> list[float]:
+        """Scores such fits where they were not fitted; see :func:`held_out`."""
         rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
-        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, pooling, fold)
+        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, poolings, fold)
 
     def effect(self, description: Description, weights: Tensor) -> Effect | None:
         """Asks the model what the subgraphs do that weights rate best, evidence per node; ``None`` of values.
@@ -186,7 +187,7 @@ class Fitting:
         shared = kind.is_shared
         for by_class in (False, True) if self.several and shared else (False,):
             strengths = candidates.poolings(self.label) if by_class and self.label is not None else [math.inf]
-            told = [self.held_out(description, found, pooling) for pooling in strengths]
+            told = self.held_out(description, found, strengths)
             weights = self.weights(description, found, strengths[told.index(max(told))])
             effect = self.effect(description, weights) if shared and max(told) > least else None
             yield Tried(
@@ -298,9 +299,9 @@ def held_out(
     label: Tensor | None,
     num_classes: int,
     ridge: Tensor,
-    pooling: float,
+    poolings: Sequence[float],
     fold: Tensor,
-) -> float:
+) -> list[float]:
     """Returns the share of variance within instances that weights explain which were fitted to the other folds.
 
     Args:
@@ -310,22 +311,27 @@ def held_out(
         label: Class of each instance, shape ``[I]``; ``None`` for regression.
         num_classes: Number of classes; 0 for regression.
         ridge: Penalty of each standardised weight, shape ``[P]``.
-        pooling: See :func:`~gflowexplainer.rewards.consensus.fit_weights`.
+        poolings: How far classes are pooled; see :meth:`~gflowexplainer.rewards.least_squares.LeastSquares.weights`.
         fold: The fold of each subgraph, from 0, shape ``[B]``.
+
+    Returns:
+        The share that each of the poolings explains.
     """
-    left = total = 0.0
+    left, total = [0.0] * len(poolings), 0.0
     for part in range(int(fold.max()) + 1):
         seen, rest = torch.nonzero(fold != part).flatten(), torch.nonzero(fold == part).flatten()
         if not seen.numel() or not rest.numel():
             continue
-        weight = fit_weights(description[seen], measured[seen], instance[seen], label, num_classes, ridge, pooling)
-        own = weight[-1:] if label is None else weight[label[instance[rest]]]
-        predicted = (description[rest].double() * own).sum(dim=1)
-        share = shares_of(instance[rest])
-        wanted, given = (within(values, instance[rest], share) for values in (measured[rest], predicted))
-        left += float((share * (wanted - given).square()).sum())
+        fitted = LeastSquares(description[seen], measured[seen], instance[seen], label, ridge)
+        row = -1 if label is None else label[instance[rest]]
+        share, described = shares_of(instance[rest]), description[rest].double()
+        wanted = within(measured[rest], instance[rest], share)
         total += float((share * wanted.square()).sum())
-    return 1 - left / total if total > 0 else 0.0
+        for number, pooling in enumerate(poolings):
+            predicted = (described * fitted.weights(num_classes, pooling)[row]).sum(dim=1)
+            given = within(predicted, instance[rest], share)
+            left[number] += float((share * (wanted - given).square()).sum())
+    return [1 - one / total if total > 0 else 0.0 for one in left]
 
 
 def _folds(inputs: TaskInputs, subgraphs: Subgraphs, number: int, seed: int) -> Tensor:

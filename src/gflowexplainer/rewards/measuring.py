@@ -10,9 +10,9 @@ from torch import Tensor
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import combine, uniform
-from gflowexplainer.rewards.consensus import shares_of, within
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.gradients import integrated_gradients
+from gflowexplainer.rewards.least_squares import shares_of, within
 
 MOST_ASKED = 128
 """Instances whose gradients are asked for."""
