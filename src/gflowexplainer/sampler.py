@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -94,7 +94,6 @@ class FlowSampler:
 
     Attributes:
         reward: How well a subgraph of these instances preserves its prediction.
-        network: The flow network.
         network_inputs: What the network sees of the instances.
     """
 
@@ -121,8 +120,13 @@ class FlowSampler:
         )
         if network is not None and network.fits(self.network_inputs):
             self.network = network.with_settings(settings)
-        else:
-            self.network = FlowNetwork(settings, self.network_inputs, None if state is None else state.network)
+        elif state is not None:
+            self.network = FlowNetwork(settings, self.network_inputs, state.network)
+
+    @cached_property
+    def network(self) -> FlowNetwork:
+        """The flow network; a new one is made when it is asked for, since a search needs none."""
+        return FlowNetwork(self.settings, self.network_inputs)
 
     @property
     def instances(self) -> Instances:

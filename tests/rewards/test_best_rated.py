@@ -9,7 +9,8 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.rewards.best_rated import effect_of_best
+from gflowexplainer.rewards.best_rated import effect_of
+from gflowexplainer.rewards.learning import Description, Fitting
 
 
 class OneFeature(nn.Module):
@@ -43,7 +44,25 @@ def test_the_effect_is_what_the_model_says_with_only_what_is_rated_best_and_with
     graph = Data(x=torch.zeros(4, 1), edge_index=torch.tensor([[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]]))
     graph.x[places] = 1
     inputs = TaskInputs.of(Predictor(OneFeature(needed), level="graph", num_hops=1), Instances.of_graphs([graph]))
-    single = Subgraphs(torch.zeros(4, dtype=torch.long), torch.arange(4)[:, None])
-    rating = torch.zeros(4)
-    rating[best] = 1
-    assert effect_of_best(inputs, single, rating) == pytest.approx((size, incomplete), abs=0.01)
+    rated_best = Subgraphs(torch.tensor([0]), torch.tensor([[best]]))
+    assert effect_of(inputs, rated_best) == pytest.approx((size, incomplete), abs=0.01)
+
+
+def test_what_weights_rate_best_is_by_evidence_per_node_and_the_model_is_asked_about_it_once() -> None:
+    graph = Data(x=torch.zeros(4, 1), edge_index=torch.tensor([[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]]))
+    graph.x[0] = 1
+    inputs = TaskInputs.of(Predictor(OneFeature(1), level="graph", num_hops=1), Instances.of_graphs([graph]))
+    # The two together have more evidence, the one alone more per node.
+    subgraphs = Subgraphs(torch.zeros(3, dtype=torch.long), torch.tensor([[0, -1], [2, 3], [1, -1]]))
+    rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.0]]).double()
+    description = Description(torch.eye(2), rows, torch.zeros(2))
+    fitting = Fitting(inputs, subgraphs, torch.zeros(3, dtype=torch.long))
+    weights = torch.tensor([[1.0, 1.5]]).double().expand(3, -1)
+    found = fitting.effect(description, weights)
+    assert found == pytest.approx((1.0, 0.0), abs=0.01)
+    asked = inputs.predictor.num_evaluations
+    assert fitting.effect(description, 7 * weights) == found
+    assert inputs.predictor.num_evaluations == asked
+    other = fitting.effect(description, weights * torch.tensor([1.0, 2.0]))
+    assert other == pytest.approx((0.0, 0.0), abs=0.01)
+    assert inputs.predictor.num_evaluations > asked

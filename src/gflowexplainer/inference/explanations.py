@@ -321,15 +321,17 @@ class SampledExplanations:
         slots = np.where(members >= 0, np.argsort(node_at)[np.maximum(members - begin, 0)], place.size)
         slots.sort(axis=1)
         name, node_id = self._namer(i), instances.node_id[begin:end].cpu().numpy()[node_at].tolist()
+        name_at = [name(node) for node in node_id].__getitem__
         columns = (
             rows.tolist(),
             slots.tolist(),
+            (members >= 0).sum(axis=1).tolist(),
             self.estimates.probability[rows].tolist(),
             self._log_reward[rows].tolist(),
         )
         found = []
-        for row, own, share, log_reward in zip(*columns, strict=True):
-            nodes = tuple(name(node_id[slot]) for slot in own if slot < place.size)
+        for row, own, size, share, log_reward in zip(*columns, strict=True):
+            nodes = tuple(map(name_at, own[:size]))
             # The evidence of a large value is beyond what its exponential can hold; the order is that of the evidence.
             reward = math.exp(min(log_reward, _LARGEST_LOG))
             found.append((log_reward, RankedSubgraph(nodes, share, reward, self.predictions, row)))

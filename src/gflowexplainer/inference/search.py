@@ -21,7 +21,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import pointers, segment_logsumexp, segment_max
-from gflowexplainer.ops.sorting import first_of_each
+from gflowexplainer.ops.sorting import first_of_each, order_of
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import Reward
 
@@ -88,7 +88,7 @@ def _different(level: States, passing: Tensor) -> tuple[Tensor, Tensor]:
     _, first, group = first_of_each(keys)
     step = (passing - level.frontier_counts.clamp(min=1).double().log())[state]
     arriving = segment_logsumexp(step, group, first.numel())
-    order = torch.argsort(first)
+    order = order_of(first)
     return first[order], arriving[order]
 
 
@@ -146,13 +146,15 @@ def _best_and_drawn(value: Tensor, log_weight: Tensor, instance: Tensor, draw: T
     taken = torch.nonzero(certain | (after.floor() > before.floor())).flatten()
     which = torch.cat([best, rest[order[taken]]])
     log_chance = torch.cat([chance.new_zeros(best.numel()), chance[taken].clamp(min=1e-300).log()])
-    ascending = torch.argsort(which)
+    ascending = order_of(which)
     return Kept(which[ascending], log_chance[ascending])
 
 
 def _ranked(value: Tensor, instance: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Orders candidates by instance, the largest values first and of equal ones the first, and numbers them in each."""
     order = torch.argsort(value, descending=True, stable=True)
+    if count == 1:
+        return order, torch.arange(order.numel(), device=order.device)
     order = order[torch.argsort(instance[order], stable=True)]
     first = pointers(torch.bincount(instance, minlength=count))[:-1]
     return order, torch.arange(order.numel(), device=order.device) - first[instance[order]]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from gflowexplainer.choices import Removal
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.ops.segments import segment_argmax
 from gflowexplainer.rewards.prediction import PredictionReward
 
 
@@ -29,18 +27,16 @@ class Effect(NamedTuple):
 
 
 @torch.no_grad()
-def effect_of_best(inputs: TaskInputs, subgraphs: Subgraphs, rating: Tensor) -> Effect:
+def effect_of(inputs: TaskInputs, best: Subgraphs) -> Effect:
     """Keeps, and then removes, the subgraph of each instance that is rated best; the model says what that does.
 
     Args:
         inputs: The instances, with what the model says of them; classes, not values.
-        subgraphs: ``B`` subgraphs, some of every instance.
-        rating: How each is rated, shape ``[B]``.
+        best: A subgraph of each instance, in their order.
     """
     label = inputs.target.label
     assert label is not None
     reward = PredictionReward(inputs.predictor, inputs.instances, target=inputs.target)
-    best = subgraphs[segment_argmax(rating, subgraphs.instance, len(inputs.instances))]
     whole = inputs.target.prediction
     only, without = (reward.predict(best, without=gone, removal=Removal.induced) for gone in (False, True))
     whole, only, without = (said.gather(1, label[:, None])[:, 0].double() for said in (whole, only, without))

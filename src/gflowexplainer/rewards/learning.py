@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -23,9 +23,9 @@ from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
-from gflowexplainer.ops.segments import segment_max
+from gflowexplainer.ops.segments import segment_argmax, segment_max
 from gflowexplainer.rewards.belief import choose, weight_beside
-from gflowexplainer.rewards.best_rated import Effect, effect_of_best
+from gflowexplainer.rewards.best_rated import Effect, effect_of
 from gflowexplainer.rewards.consensus import Consensus, ridge_of
 from gflowexplainer.rewards.evidence import (
     Evidence,
@@ -130,6 +130,7 @@ class Fitting:
     inputs: TaskInputs
     subgraphs: Subgraphs
     fold: Tensor
+    _effects: dict[tuple[int, ...], Effect | None] = field(default_factory=dict)
 
     @property
     def label(self) -> Tensor | None:
@@ -164,10 +165,14 @@ class Fitting:
             return None
         own = weights[self.label[self.subgraphs.instance]]
         rating = (description.rows * own).sum(dim=1) / self.subgraphs.size
-        try:
-            return effect_of_best(self.inputs, self.subgraphs, rating)
-        except ModelError:
-            return None
+        best = segment_argmax(rating, self.subgraphs.instance, len(self.inputs))
+        name = tuple(best.tolist())
+        if name not in self._effects:
+            try:
+                self._effects[name] = effect_of(self.inputs, self.subgraphs[best])
+            except ModelError:
+                self._effects[name] = None
+        return self._effects[name]
 
     def attempts(
         self,
