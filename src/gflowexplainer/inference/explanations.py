@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -52,6 +52,14 @@ from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
 _LARGEST_LOG = 700.0
+
+
+class _Bounds(NamedTuple):
+    """Where nodes and edges of instances begin, each ``[I + 1]``, and their explained nodes ``[I]``, as numbers."""
+
+    node: list[int]
+    edge: list[int]
+    center: list[int]
 
 
 @dataclass(frozen=True)
@@ -126,8 +134,8 @@ class SampledExplanations:
 
     def _find_parts(self, i: int) -> Parts:
         """Names the nodes of an instance's parts as the user does."""
-        instances, found, name = self.sampler.instances, self._parts[i], self._namer(i)
-        node_id = instances.node_id[int(instances.ptr[i]) : int(instances.ptr[i + 1])].tolist()
+        found, name = self._parts[i], self._namer(i)
+        node_id = self.sampler.instances.node_id[self._nodes(i)].tolist()
         parts = (replace(part, nodes=tuple(name(node_id[node]) for node in part.nodes)) for part in found)
         return replace(found, parts=tuple(parts))
 
@@ -148,6 +156,19 @@ class SampledExplanations:
         return torch.argsort(instance, stable=True), pointers(torch.bincount(instance, minlength=len(self)))
 
     @cached_property
+    def _bounds(self) -> _Bounds:
+        instances = self.sampler.instances
+        return _Bounds(instances.ptr.tolist(), instances.edge_ptr.tolist(), instances.center.tolist())
+
+    def _nodes(self, i: int) -> slice:
+        """Returns where the nodes of an instance stand."""
+        return slice(self._bounds.node[i], self._bounds.node[i + 1])
+
+    def _edges(self, i: int) -> slice:
+        """Returns where the edges of an instance stand."""
+        return slice(self._bounds.edge[i], self._bounds.edge[i + 1])
+
+    @cached_property
     def _kept(self) -> dict[int, Prediction]:
         """What the model predicts on those instances from which nodes were left out."""
         instances = self.sampler.instances
@@ -166,7 +187,7 @@ class SampledExplanations:
     def build(self, position: int) -> SubgraphExplanation | TypedExplanation:
         """Makes the explanation of one instance."""
         instances, inputs, i = self.sampler.instances, self.sampler.inputs, position
-        graph, center = inputs.graphs[i], int(instances.center[i])
+        graph, center = inputs.graphs[i], self._bounds.center[i]
         name = int(instances.node_id[center]) if center >= 0 and instances.other_end is None else None
         kind = None if name is None or graph.typed is None else graph.typed.name(name)
         compute = partial(
@@ -192,8 +213,7 @@ class SampledExplanations:
             find_parts=partial(self._find_parts, i),
             doubt=lambda: self._doubts.of(i),
         )
-        nodes = slice(int(instances.ptr[i]), int(instances.ptr[i + 1]))
-        edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
+        nodes, edges = self._nodes(i), self._edges(i)
         if graph.typed is not None:
             return self._build_typed(distribution, graph.typed, i)
         shown = graph.shown or graph
@@ -250,7 +270,7 @@ class SampledExplanations:
         if instances.other_end is None or instances.joined is None:
             return {}
         name = self._namer(i)
-        ends = int(instances.center[i]), int(instances.other_end[i])
+        ends = self._bounds.center[i], int(instances.other_end[i])
         link = tuple(name(int(instances.node_id[end])) for end in ends)
         return {"link": link, "connected": bool(instances.joined[i]), "find_paths": partial(self._paths, i)}
 
@@ -277,7 +297,7 @@ class SampledExplanations:
             k,
             rate=reward.log_score if isinstance(reward, ConsensusReward) else None,
         )
-        edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
+        edges = self._edges(i)
         ends = instances.edge_index[:, edges].t().tolist()
         edge_of: dict[tuple[int, int], int] = {}
         for edge, (source, target) in zip(instances.edge_id[edges].tolist(), ends, strict=True):
@@ -311,9 +331,10 @@ class SampledExplanations:
         """Lists the different subgraphs of an instance, best first."""
         instances, (order, first) = self.sampler.instances, self._rows
         rows = order[int(first[i]) : int(first[i + 1])]
-        begin, end = int(instances.ptr[i]), int(instances.ptr[i + 1])
+        nodes = self._nodes(i)
+        begin, end = nodes.start, nodes.stop
         # Inside a subgraph what is explained stands first, then the most probable nodes.
-        center, place = int(instances.center[i]), np.arange(begin, end)
+        center, place = self._bounds.center[i], np.arange(begin, end)
         ends = [center] if instances.other_end is None else [center, int(instances.other_end[i])]
         probable = self.estimates.node[begin:end].cpu().numpy()
         node_at = np.lexsort((place, -probable, place != center, ~np.isin(place, ends)))
@@ -331,10 +352,10 @@ class SampledExplanations:
         )
         found = []
         for row, own, size, share, log_reward in zip(*columns, strict=True):
-            nodes = tuple(map(name_at, own[:size]))
+            named = tuple(map(name_at, own[:size]))
             # The evidence of a large value is beyond what its exponential can hold; the order is that of the evidence.
             reward = math.exp(min(log_reward, _LARGEST_LOG))
-            found.append((log_reward, RankedSubgraph(nodes, share, reward, self.predictions, row)))
+            found.append((log_reward, RankedSubgraph(named, share, reward, self.predictions, row)))
         found.sort(key=lambda entry: (-entry[0], -entry[1].probability, entry[1].nodes))
         return [subgraph for _, subgraph in found]
 

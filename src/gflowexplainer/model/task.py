@@ -251,8 +251,10 @@ class NodeTask(Task):
     @cached_property
     def _classes(self) -> Tensor:
         """The class that the model predicts at every node of the graph, shape ``[N]``."""
-        assert self._observer.whole is not None
-        return self.predictor.read(self._observer.whole.output).argmax(dim=1)
+        whole = self._observer.whole
+        assert whole is not None
+        assert whole.prediction is not None
+        return whole.prediction.argmax(dim=1)
 
 
 class GraphTask(Task):

@@ -41,6 +41,8 @@ class SparseRows:
 
     def to(self, device: torch.device) -> SparseRows:
         """Moves it to a device."""
+        if self.values.device == self.place.device == device:
+            return self
         return replace(self, values=self.values.to(device), place=self.place.to(device))
 
     def row(self, place: int) -> Tensor:

@@ -20,6 +20,7 @@ size: otherwise ends that speak against the link would be outweighed by ever mor
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,15 +104,13 @@ class ConsensusReward(Reward):
         instances = self.instances
         if self.node_value.is_cpu:
             return torch.from_numpy(self._node_values_on_cpu())
-        edges = segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
-        edges = edges / instances.degree.clamp(min=1)
+        edges = self._edge_sums / instances.degree.clamp(min=1)
         return self.temper(torch.stack([self.node_value, edges], dim=1), instances.owner)
 
     def _node_values_on_cpu(self) -> NDArray[Any]:
         """Does the same by NumPy, which begins sooner."""
         instances = self.instances
-        row, degree = instances.array("neighbor_row"), instances.array("degree")
-        edges = np.bincount(row, weights=self.entry_value.numpy(), minlength=instances.num_nodes)
+        edges, degree = self._edge_sums.numpy(), instances.array("degree")
         exponent = (self.beta / self.spread.numpy())[instances.array("owner")]
         return np.array((self.node_value.numpy() * exponent, edges / np.maximum(degree, 1) * exponent)).T
 
@@ -125,8 +124,16 @@ class ConsensusReward(Reward):
 
     def _said(self) -> Tensor:
         """Returns the evidence of each node and half of that of its edges, shape ``[n]``."""
-        edges = segment_sum(self.entry_value, self.instances.neighbor_row, self.instances.num_nodes)
-        return self.node_value + edges / 2
+        return self.node_value + self._edge_sums / 2
+
+    @cached_property
+    def _edge_sums(self) -> Tensor:
+        """The evidence of all edges of each node, shape ``[n]``."""
+        instances = self.instances
+        if not self.entry_value.is_cpu:
+            return segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
+        row, value = instances.array("neighbor_row"), self.entry_value.numpy()
+        return torch.from_numpy(np.bincount(row, weights=value, minlength=instances.num_nodes))
 
     def said_share(self) -> Tensor | None:
         """Returns the evidence of each node as a share of the strongest of its graph, in [0, 1], shape ``[n]``.
