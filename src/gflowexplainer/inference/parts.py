@@ -8,9 +8,10 @@ does not hold, one that contains most of it. Around a node, a first subgraph tha
 does. Otherwise, where the nodes without any one of which a class is lost hold it by themselves, they are the
 explanation. Otherwise, where the best subgraph that was found preserves the prediction, it is the one part. Where it
 does not, nodes join one at a time, the most probable first, or those first without which the model loses most: the
-smallest set that holds, completed by those that are worth nearly as much. What is taken is split into its connected
-parts, and those that are not needed are dropped. The one part of a link is its best subgraph, which joins both ends:
-nothing else is tried.
+smallest set that holds, completed by those that are worth nearly as much. Of graphs, other nodes are added without any
+one of which the class is lost (:mod:`~gflowexplainer.inference.needed_nodes`). What is taken is split into its
+connected parts, and those that nobody needs or misses are dropped. The one part of a link is its best subgraph, which
+joins both ends: nothing else is tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph,
 or anywhere in one that has no room for them elsewhere; those of a link grow from both ends.
@@ -26,11 +27,13 @@ from torch import Tensor
 from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.inference.needed_nodes import LOST
 from gflowexplainer.inference.part_nodes import choose_nodes
 from gflowexplainer.inference.preservation import (
     HELD,
     NEARLY,
     measure_preservation,
+    measure_without,
     predict_sets,
     preservation_of,
 )
@@ -103,19 +106,20 @@ def _left(target: Target, i: int, part: Part) -> float:
 
 
 def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
-    """Drops parts without which the others preserve the prediction as well, the smallest first."""
+    """Drops parts without which the others preserve the prediction as well, and so do all nodes, the smallest first."""
     several = [i for i, parts in enumerate(split) if len(parts) > 1]
     questions = [(i, frozenset().union(*split[i]) - part) for i in several for part in split[i]]
     if not questions:
         return split
     measured = measure_preservation(reward, [*questions, *((i, frozenset().union(*split[i])) for i in several)])
     preserved, same = measured.preserved.tolist(), measured.same_class.tolist()
+    missed = (measure_without(reward, [(i, part) for i in several for part in split[i]]).preserved < LOST).tolist()
     all_of = dict(zip(several, preserved[len(questions) :], strict=True))
     kept, place, rests = list(split), 0, {}
     for i in several:
         spare = []
         for part in split[i]:
-            if same[place] and preserved[place] >= min(HELD, all_of[i] - NEARLY):
+            if same[place] and preserved[place] >= min(HELD, all_of[i] - NEARLY) and not missed[place]:
                 spare.append(part)
             place += 1
         if spare and len(spare) < len(split[i]):

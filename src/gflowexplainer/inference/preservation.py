@@ -47,6 +47,12 @@ def measure_preservation(reward: Reward, node_sets: Sequence[tuple[int, NodeSet]
     return preservation_of(reward.target, prediction, torch.tensor([i for i, _ in node_sets], device=prediction.device))
 
 
+def measure_without(reward: Reward, node_sets: Sequence[tuple[int, NodeSet]]) -> Preservation:
+    """Does the same with node sets removed and everything else there."""
+    prediction = predict_sets(reward, node_sets, without=True)
+    return preservation_of(reward.target, prediction, torch.tensor([i for i, _ in node_sets], device=prediction.device))
+
+
 def predict_sets(reward: Reward, node_sets: Sequence[tuple[int, NodeSet]], *, without: bool = False) -> Tensor:
     """Returns what the model predicts with only, or without, each of ``Q`` node sets, shape ``[Q, C]``."""
     width = max(len(nodes) for _, nodes in node_sets)
