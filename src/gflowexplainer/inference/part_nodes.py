@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.loose_ends import without_loose_ends
-from gflowexplainer.inference.needed_nodes import with_needed_nodes
+from gflowexplainer.inference.needed_places import with_needed_places
 from gflowexplainer.inference.preservation import MARGIN, NEARLY, Preservation, measure_preservation
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
 from gflowexplainer.inference.strongest_sets import (
@@ -126,7 +126,7 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
         return chosen
     value = probability.tolist()
     trimmed = without_loose_ends(_measure(reward), neighbors, dict(enumerate(chosen)), value)
-    return list(with_needed_nodes(reward, neighbors, trimmed, value).values())
+    return list(with_needed_places(reward, neighbors, trimmed, value).values())
 
 
 def _measure(reward: Reward) -> Measure:

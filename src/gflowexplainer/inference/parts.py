@@ -8,10 +8,10 @@ does not hold, one that contains most of it. Around a node, a first subgraph tha
 does. Otherwise, where the nodes without any one of which a class is lost hold it by themselves, they are the
 explanation. Otherwise, where the best subgraph that was found preserves the prediction, it is the one part. Where it
 does not, nodes join one at a time, the most probable first, or those first without which the model loses most: the
-smallest set that holds, completed by those that are worth nearly as much. Of graphs, other nodes are added without any
-one of which the class is lost (:mod:`~gflowexplainer.inference.needed_nodes`). What is taken is split into its
-connected parts, and those that nobody needs or misses are dropped. The one part of a link is its best subgraph, which
-joins both ends: nothing else is tried.
+smallest set that holds, completed by those that are worth nearly as much. Of graphs, places elsewhere are added
+without any node of which the class is lost (:mod:`~gflowexplainer.inference.needed_places`). What is taken is split
+into its connected parts, and those that nobody needs or misses are dropped. The one part of a link is its best
+subgraph, which joins both ends: nothing else is tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph,
 or anywhere in one that has no room for them elsewhere; those of a link grow from both ends.
@@ -27,7 +27,7 @@ from torch import Tensor
 from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.inference.needed_nodes import LOST
+from gflowexplainer.inference.needed_places import LOST
 from gflowexplainer.inference.part_nodes import choose_nodes
 from gflowexplainer.inference.preservation import (
     HELD,

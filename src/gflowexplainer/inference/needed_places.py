@@ -1,8 +1,8 @@
-"""Adds to the nodes that hold the class of a graph the others without any one of which it is lost.
+"""Adds to the nodes that hold the class of a graph the places elsewhere without which it is lost.
 
 With only one of two groups that a class rests on, a model may say the same class: it never saw so small a graph. But
 without any one node of the other group it does not, and whoever asks why has to be shown both. A single such node may
-be an accident; it counts where masks show it too.
+be an accident; it counts where masks show it too. What lies beside the chosen nodes was tried when these were chosen.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SEEN = 0.25
 """Share of the probability of the usual chosen node that a single node needs."""
 
 
-def with_needed_nodes(
+def with_needed_places(
     reward: Reward, neighbors: Neighbors, chosen: Mapping[int, NodeSet], value: Sequence[float]
 ) -> dict[int, NodeSet]:
-    """Adds needed nodes to what was chosen, where the class is held with them as well as before.
+    """Adds connected sets of needed nodes to what was chosen, where the class is held with them as well as before.
 
     Args:
         reward: Evaluates the model on subgraphs of the instances, which are graphs of some class.
@@ -32,7 +32,7 @@ def with_needed_nodes(
         value: Probability of every node; the most probable ones are asked about.
     """
     more = {}
-    for i, needed in _needed(reward, chosen, value).items():
+    for i, needed in _needed_elsewhere(reward, neighbors, chosen, value).items():
         seen = _SEEN * median(value[node] for node in chosen[i])
         places = [p for p in neighbors.components(i, needed) if len(p) > 1 or value[min(p)] >= seen]
         added = frozenset().union(*places)
@@ -46,11 +46,14 @@ def with_needed_nodes(
     return dict(chosen) | {i: nodes for (i, nodes), so in zip(more.items(), fine.tolist(), strict=True) if so}
 
 
-def _needed(reward: Reward, chosen: Mapping[int, NodeSet], value: Sequence[float]) -> dict[int, NodeSet]:
-    """Finds the nodes that were not chosen without any one of which the class is lost."""
+def _needed_elsewhere(
+    reward: Reward, neighbors: Neighbors, chosen: Mapping[int, NodeSet], value: Sequence[float]
+) -> dict[int, NodeSet]:
+    """Finds the nodes, neither chosen nor beside what is chosen, without any one of which the class is lost."""
     ptr, asked = reward.instances.ptr.tolist(), []
     for i, nodes in chosen.items():
-        rest = sorted(set(range(ptr[i], ptr[i + 1])) - nodes, key=lambda node: (-value[node], node))
+        beside = nodes | {other for node in nodes for other in neighbors.of(node)}
+        rest = sorted(set(range(ptr[i], ptr[i + 1])) - beside, key=lambda node: (-value[node], node))
         asked += [(i, frozenset([node])) for node in rest[:LARGEST]]
     needed: dict[int, NodeSet] = {}
     left = measure_without(reward, asked).preserved.tolist() if asked else []
