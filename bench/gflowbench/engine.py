@@ -42,7 +42,7 @@ ENGINE = {
     "gflowexplainer.training.trainer": "trainings that an experiment watches",
     "gflowexplainer.inference.estimates": "estimates from samples",
     "gflowexplainer.inference.exact_target": "the exact target distribution",
-    "gflowexplainer.inference.explanations": "explanations of a sampler that was trained by hand",
+    "gflowexplainer.inference.explaining": "explanations of a sampler that was trained by hand",
     "gflowexplainer.inference.search": "beam search under a reward",
     "gflowexplainer.drawing.colours": "colours of drawings",
     "gflowexplainer.drawing.layout": "layout of drawings",

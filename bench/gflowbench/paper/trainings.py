@@ -21,7 +21,7 @@ from gflowbench.protocol import Problem
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.inference.exact_target import DistanceCurve
-from gflowexplainer.inference.explanations import explain_instances
+from gflowexplainer.inference.explaining import explain_instances
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.identity import model_fingerprint

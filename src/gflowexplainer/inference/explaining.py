@@ -1,19 +1,33 @@
-"""From a task to explanations: in batches that fit into memory, by a fitted network or one of each instance's own."""
+"""From a task to explanations: in batches that fit into memory, by a fitted network or one of each instance's own.
+
+Each batch is sampled, or searched, and what it shows is estimated.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch_geometric.explain import ModelConfig
 from tqdm.auto import tqdm
 
-from gflowexplainer.choices import Inference
+from gflowexplainer.choices import Inference, Weighting
 from gflowexplainer.errors import ConfigError, InstanceError
-from gflowexplainer.inference.explanations import SampledExplanations, explain_instances
+from gflowexplainer.inference.cpu_estimates import CpuEstimates
+from gflowexplainer.inference.estimates import (
+    effective_sizes,
+    estimate_from_policy,
+    estimate_from_samples,
+    reward_weights,
+)
+from gflowexplainer.inference.explanations import SampledExplanations
 from gflowexplainer.inference.fitted_state import FittedState
+from gflowexplainer.inference.search import search
 from gflowexplainer.model.requests import AnyTask
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.ops.segments import repeated
+from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.reference_nodes import ReferenceNodes
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
@@ -108,3 +122,60 @@ class Explaining:
                 f"The fitted flow network does not fit these graphs; their features must be those of the training: "
                 f"{error}"
             ) from error
+
+
+@torch.no_grad()
+def explain_instances(
+    sampler: FlowSampler,
+    *,
+    num_samples: int,
+    weighting: str,
+    certificate_limit: int,
+    model_name: str,
+    config: ModelConfig | None = None,
+    inference: str = Inference.flow,
+) -> SampledExplanations:
+    """Samples the instances of a trained sampler and estimates what explanations show.
+
+    Args:
+        sampler: The trained sampler.
+        num_samples: Subgraphs sampled for each explanation.
+        weighting: ``"policy"`` or ``"reward"``; see :mod:`~gflowexplainer.inference.estimates`.
+        certificate_limit: Connected subgraphs up to which a certificate is computed when it is asked for.
+        model_name: Fingerprint of the explained model.
+        config: Mode, level and return type of the model.
+        inference: ``"flow"``, or ``"search"``: subgraphs come from a beam as wide as there would be samples.
+    """
+    instances = sampler.instances
+    if inference == Inference.search:
+        settings = sampler.settings
+        found, log_weight = search(
+            instances, sampler.reward, settings.max_nodes, num_samples, settings.measure, settings.seed
+        )
+        return SampledExplanations(
+            sampler,
+            estimate_from_samples(instances, found, log_weight),
+            partial(effective_sizes, instances, found, log_weight),
+            num_samples,
+            Weighting.reward,
+            certificate_limit,
+            model_name,
+            config,
+            Inference.search,
+        )
+    every = repeated(len(instances), num_samples, instances.device)
+    record = sampler.record(every, Stream.explaining, evenly=True) if weighting == Weighting.policy else None
+    if record is not None:
+        counted = CpuEstimates(record)
+        estimates, effective = counted.estimates(), counted.find_effective_sizes(sampler.reward)
+    else:
+        rollouts = sampler.sample(every, Stream.explaining, evenly=True)
+        samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
+        effective = partial(effective_sizes, instances, samples, log_weight)
+        if weighting == Weighting.reward:
+            estimates = estimate_from_samples(instances, samples, log_weight)
+        else:
+            estimates = estimate_from_policy(rollouts)
+    return SampledExplanations(
+        sampler, estimates, effective, num_samples, weighting, certificate_limit, model_name, config
+    )

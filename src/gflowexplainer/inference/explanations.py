@@ -1,4 +1,4 @@
-"""From a trained sampler to explanations: samples, estimates, and on demand everything that is shown of them."""
+"""From what was sampled to explanations: on demand, everything that is shown of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.choices import Inference, Removal, Weighting
+from gflowexplainer.choices import Inference, Removal
 from gflowexplainer.errors import ModelError
 from gflowexplainer.explanation.certificate import PendingCertificate
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -31,23 +31,14 @@ from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.inference.certify import certify, same_model
-from gflowexplainer.inference.cpu_estimates import CpuEstimates
 from gflowexplainer.inference.doubts import Doubts
-from gflowexplainer.inference.estimates import (
-    Estimates,
-    effective_sizes,
-    estimate_from_policy,
-    estimate_from_samples,
-    reward_weights,
-)
+from gflowexplainer.inference.estimates import Estimates
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.masks import Masks
 from gflowexplainer.inference.parts import find_parts
 from gflowexplainer.inference.paths import ranked_paths
-from gflowexplainer.inference.search import search
-from gflowexplainer.ops.segments import pointers, repeated, segment_argmax
+from gflowexplainer.ops.segments import pointers, segment_argmax
 from gflowexplainer.ops.sparse_rows import MatrixEntries, RowSections, SparseRows
-from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
 
@@ -358,63 +349,6 @@ class SampledExplanations:
             found.append((log_reward, RankedSubgraph(named, share, reward, self.predictions, row)))
         found.sort(key=lambda entry: (-entry[0], -entry[1].probability, entry[1].nodes))
         return [subgraph for _, subgraph in found]
-
-
-@torch.no_grad()
-def explain_instances(
-    sampler: FlowSampler,
-    *,
-    num_samples: int,
-    weighting: str,
-    certificate_limit: int,
-    model_name: str,
-    config: ModelConfig | None = None,
-    inference: str = Inference.flow,
-) -> SampledExplanations:
-    """Samples the instances of a trained sampler and estimates what explanations show.
-
-    Args:
-        sampler: The trained sampler.
-        num_samples: Subgraphs sampled for each explanation.
-        weighting: ``"policy"`` or ``"reward"``; see :mod:`~gflowexplainer.inference.estimates`.
-        certificate_limit: Connected subgraphs up to which a certificate is computed when it is asked for.
-        model_name: Fingerprint of the explained model.
-        config: Mode, level and return type of the model.
-        inference: ``"flow"``, or ``"search"``: subgraphs come from a beam as wide as there would be samples.
-    """
-    instances = sampler.instances
-    if inference == Inference.search:
-        settings = sampler.settings
-        found, log_weight = search(
-            instances, sampler.reward, settings.max_nodes, num_samples, settings.measure, settings.seed
-        )
-        return SampledExplanations(
-            sampler,
-            estimate_from_samples(instances, found, log_weight),
-            partial(effective_sizes, instances, found, log_weight),
-            num_samples,
-            Weighting.reward,
-            certificate_limit,
-            model_name,
-            config,
-            Inference.search,
-        )
-    every = repeated(len(instances), num_samples, instances.device)
-    record = sampler.record(every, Stream.explaining, evenly=True) if weighting == Weighting.policy else None
-    if record is not None:
-        counted = CpuEstimates(record)
-        estimates, effective = counted.estimates(), counted.find_effective_sizes(sampler.reward)
-    else:
-        rollouts = sampler.sample(every, Stream.explaining, evenly=True)
-        samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
-        effective = partial(effective_sizes, instances, samples, log_weight)
-        if weighting == Weighting.reward:
-            estimates = estimate_from_samples(instances, samples, log_weight)
-        else:
-            estimates = estimate_from_policy(rollouts)
-    return SampledExplanations(
-        sampler, estimates, effective, num_samples, weighting, certificate_limit, model_name, config
-    )
 
 
 def _placed(values: Tensor, place: Tensor, outer: Tensor | None, size: int) -> SparseRows:
