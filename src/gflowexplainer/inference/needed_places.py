@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from gflowexplainer.inference.preservation import NEARLY, measure_preservation, measure_without
+from gflowexplainer.inference.preservation import NEARLY, measure_preservation
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet
 from gflowexplainer.rewards.base import Reward
 
@@ -56,7 +56,7 @@ def _needed_elsewhere(
         rest = sorted(set(range(ptr[i], ptr[i + 1])) - beside, key=lambda node: (-value[node], node))
         asked += [(i, frozenset([node])) for node in rest[:LARGEST]]
     needed: dict[int, NodeSet] = {}
-    left = measure_without(reward, asked).preserved.tolist() if asked else []
+    left = measure_preservation(reward, asked, without=True).preserved.tolist() if asked else []
     for (i, node), share in zip(asked, left, strict=True):
         if share < LOST:
             needed[i] = needed.get(i, frozenset()) | node

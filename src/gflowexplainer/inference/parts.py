@@ -33,7 +33,6 @@ from gflowexplainer.inference.preservation import (
     HELD,
     NEARLY,
     measure_preservation,
-    measure_without,
     predict_sets,
     preservation_of,
 )
@@ -113,15 +112,18 @@ def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
         return split
     measured = measure_preservation(reward, [*questions, *((i, frozenset().union(*split[i])) for i in several)])
     preserved, same = measured.preserved.tolist(), measured.same_class.tolist()
-    missed = (measure_without(reward, [(i, part) for i in several for part in split[i]]).preserved < LOST).tolist()
     all_of = dict(zip(several, preserved[len(questions) :], strict=True))
-    kept, place, rests = list(split), 0, {}
+    parts = [(i, part) for i in several for part in split[i]]
+    able = [
+        (i, part)
+        for (i, part), fine, share in zip(parts, same, preserved, strict=False)
+        if fine and share >= min(HELD, all_of[i] - NEARLY)
+    ]
+    left = measure_preservation(reward, able, without=True).preserved.tolist() if able else []
+    spares = {one for one, share in zip(able, left, strict=True) if share >= LOST}
+    kept, rests = list(split), {}
     for i in several:
-        spare = []
-        for part in split[i]:
-            if same[place] and preserved[place] >= min(HELD, all_of[i] - NEARLY) and not missed[place]:
-                spare.append(part)
-            place += 1
+        spare = [part for part in split[i] if (i, part) in spares]
         if spare and len(spare) < len(split[i]):
             # Each of them can go; unless all can go together, only the smallest goes.
             rests[i] = [part for part in split[i] if part not in spare]

@@ -36,20 +36,17 @@ class Preservation:
         return self.same_class & (self.preserved >= HELD)
 
 
-def measure_preservation(reward: Reward, node_sets: Sequence[tuple[int, NodeSet]]) -> Preservation:
-    """Evaluates the model on node sets with everything else removed.
+def measure_preservation(
+    reward: Reward, node_sets: Sequence[tuple[int, NodeSet]], *, without: bool = False
+) -> Preservation:
+    """Evaluates the model on node sets with everything else removed, or on everything else.
 
     Args:
         reward: Knows the model and what is to be preserved.
         node_sets: ``Q`` pairs of an instance and some of its nodes.
+        without: Whether these nodes are removed, and not the others.
     """
-    prediction = predict_sets(reward, node_sets)
-    return preservation_of(reward.target, prediction, torch.tensor([i for i, _ in node_sets], device=prediction.device))
-
-
-def measure_without(reward: Reward, node_sets: Sequence[tuple[int, NodeSet]]) -> Preservation:
-    """Does the same with node sets removed and everything else there."""
-    prediction = predict_sets(reward, node_sets, without=True)
+    prediction = predict_sets(reward, node_sets, without=without)
     return preservation_of(reward.target, prediction, torch.tensor([i for i, _ in node_sets], device=prediction.device))
 
 
