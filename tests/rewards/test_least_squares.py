@@ -33,6 +33,17 @@ def shares(instance: Tensor) -> np.ndarray:
     return 1 / np.array(COUNTS)[instance.numpy()]
 
 
+def standardised(description: Tensor, measured: Tensor, instance: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centres both within instances, brings columns to spread 1, and returns what their spread was."""
+    columns, wanted = description.numpy().copy(), measured.numpy().copy()
+    for number in range(4):
+        rows = instance.numpy() == number
+        columns[rows] -= columns[rows].mean(axis=0)
+        wanted[rows] -= wanted[rows].mean()
+    scale = np.sqrt((shares(instance)[:, None] * columns**2).sum(axis=0) / 4)
+    return columns / scale, wanted, scale
+
+
 def test_without_penalty_it_is_least_squares_with_an_intercept_of_each_instance() -> None:
     description, measured, instance, _ = measurements()
     found = LeastSquares(description, measured, instance, LABEL, torch.zeros(3)).weights(2, 5.0)
@@ -46,14 +57,9 @@ def test_the_penalty_is_that_of_standardised_columns() -> None:
     description, measured, instance, _ = measurements()
     ridge = torch.full((3,), 0.3, dtype=torch.double)
     found = LeastSquares(description, measured, instance, None, ridge).weights(0, 5.0)
+    columns, wanted, scale = standardised(description, measured, instance)
     share = shares(instance)
-    columns, wanted = description.numpy().copy(), measured.numpy().copy()
-    for number in range(4):
-        rows = instance.numpy() == number
-        columns[rows] -= columns[rows].mean(axis=0)
-        wanted[rows] -= wanted[rows].mean()
-    scale = np.sqrt((share[:, None] * columns**2).sum(axis=0) / 4)
-    model = Ridge(alpha=4 * 0.3, fit_intercept=False).fit(columns / scale, wanted, sample_weight=share)
+    model = Ridge(alpha=4 * 0.3, fit_intercept=False).fit(columns, wanted, sample_weight=share)
     np.testing.assert_allclose(found[0].numpy(), model.coef_ / scale, rtol=1e-9)
     assert found.shape == (1, 3)
 
@@ -63,17 +69,12 @@ def test_a_class_is_penalised_in_proportion_to_its_instances() -> None:
     description, measured, instance, _ = measurements()
     ridge = torch.full((3,), 0.3, dtype=torch.double)
     found = LeastSquares(description, measured, instance, LABEL, ridge).weights(2, 0.0)
+    columns, wanted, scale = standardised(description, measured, instance)  # over all classes
     share = shares(instance)
-    columns, wanted = description.numpy().copy(), measured.numpy().copy()
-    for number in range(4):
-        rows = instance.numpy() == number
-        columns[rows] -= columns[rows].mean(axis=0)
-        wanted[rows] -= wanted[rows].mean()
-    scale = np.sqrt((share[:, None] * columns**2).sum(axis=0) / 4)  # of all classes
     for label in range(2):
         own = (LABEL[instance] == label).numpy()
         # Two instances, each of which counts as one.
-        model = Ridge(alpha=2 * 0.3, fit_intercept=False).fit((columns / scale)[own], wanted[own], share[own])
+        model = Ridge(alpha=2 * 0.3, fit_intercept=False).fit(columns[own], wanted[own], share[own])
         np.testing.assert_allclose(found[label].numpy(), model.coef_ / scale, rtol=1e-9)
 
 
