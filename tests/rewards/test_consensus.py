@@ -175,6 +175,32 @@ def test_it_survives_a_file_and_another_file_is_refused() -> None:
             Consensus.from_tensors(wrong)
 
 
+class SpeaksForNumber(nn.Module):
+    """Log-odds of class 1 of a graph: 2 for each node of number 5; 0 and 10 say nothing."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        value = torch.zeros(int(batch.max()) + 1).index_add(0, batch, 2.0 * (x[:, 0] == 5))
+        return torch.stack([torch.zeros_like(value), value - 3], dim=1)
+
+
+def numbered_graph(seed: int) -> Data:
+    graph = random_graph(9, 0.2, seed=seed)
+    graph.x = 5.0 * (torch.randperm(9, generator=torch.Generator().manual_seed(seed)) % 3)[:, None]
+    return graph
+
+
+def test_numbers_that_are_names_tell_kinds_apart_also_after_a_file() -> None:
+    model = Predictor(SpeaksForNumber(), level="graph", num_hops=1)
+    consensus = learn(model, Instances.of_graphs([numbered_graph(seed) for seed in range(3)]), num_contexts=64)
+    assert consensus.names.tolist() == [[0, 0], [0, 5], [0, 10]]
+    assert consensus.chosen.explained > 0.9  # no line through 0, 5 and 10 does that
+    again = Consensus.from_tensors(consensus.tensors())
+    assert torch.equal(again.names, consensus.names)
+    inputs = TaskInputs.of(model, Instances.of_graphs([numbered_graph(7)]))
+    raw = raw_evidence(inputs, EvidenceType.shared, names=again.names)
+    assert torch.equal(raw, (numbered_graph(7).x == torch.tensor([0, 5, 10])).double())
+
+
 def test_values_instead_of_classes_have_one_row_of_weights() -> None:
     graphs = [random_graph(6, 0.2, seed=seed) for seed in range(3)]
     for graph in graphs:

@@ -36,6 +36,7 @@ class Consensus:
         beside: What the model's loss without each node counts in masks, where the distribution counts 1.
         strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
         gradients: What gradients count in an instance's own evidence.
+        names: Features of nodes that are names, shape ``[V, 2]``; see :mod:`~gflowexplainer.rewards.kinds`.
     """
 
     basis: Tensor
@@ -46,6 +47,7 @@ class Consensus:
     beside: float = 0.0
     strongest_loss: float = 0.0
     gradients: GradientShare = field(default_factory=GradientShare)
+    names: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.double))
 
     @property
     def uses_own(self) -> bool:
@@ -75,7 +77,9 @@ class Consensus:
         scalars = [self.spread, self.beside, self.strongest_loss, self.gradients.share, self.gradients.usual]
         found = {"basis": self.basis, "weight": self.weight, "trials": rows}
         found["scalars"] = torch.tensor(scalars, dtype=torch.double)
-        return found | ({"blank": self.gradients.blank} if self.gradients.share else {})
+        if self.gradients.share:
+            found["blank"] = self.gradients.blank
+        return found | ({"names": self.names} if self.names.numel() else {})
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Consensus:
@@ -87,7 +91,8 @@ class Consensus:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
             spread, beside, strongest_loss, share, usual = tensors["scalars"].tolist()
             gradients = GradientShare(share, usual, tensors["blank"]) if share else GradientShare()
-            return cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients)
+            consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients)
+            return replace(consensus, names=tensors["names"].reshape(-1, 2)) if "names" in tensors else consensus
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
                 f"The file holds no consensus reward, or one of another version ({error})."
@@ -98,7 +103,8 @@ class Consensus:
         if self.basis.device == self.weight.device == torch.device(device):
             return self
         gradients = replace(self.gradients, blank=self.gradients.blank.to(device))
-        return replace(self, basis=self.basis.to(device), weight=self.weight.to(device), gradients=gradients)
+        basis, weight, names = (tensor.to(device) for tensor in (self.basis, self.weight, self.names))
+        return replace(self, basis=basis, weight=weight, gradients=gradients, names=names)
 
 
 def ridge_of(evidence: Evidence) -> Tensor:

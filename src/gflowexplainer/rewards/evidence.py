@@ -15,10 +15,9 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.sorting import find_sorted
+from gflowexplainer.rewards.kinds import MAX_KINDS, are_few, find_names, told_apart
 from gflowexplainer.rewards.occlusion import losses
 
-MAX_KINDS = 16
-"""Columns of node evidence that are kept; of more, this many principal components are."""
 _ROWS_AT_ONCE = 8192
 _FEW = 512
 """Nodes up to which NumPy is done before torch has begun."""
@@ -172,10 +171,19 @@ def basis_of(raw: Tensor) -> Tensor:
 def has_shared(inputs: TaskInputs) -> bool:
     """Says whether nodes of different instances can be told apart by the same few columns."""
     instances = inputs.instances
-    return instances.level != "graph" or instances.num_types > 1 or instances.x.size(1) <= MAX_KINDS
+    return instances.level != "graph" or instances.num_types > 1 or are_few(instances.rows())
 
 
-def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = None) -> Tensor:
+def find_names_of(inputs: TaskInputs) -> Tensor:
+    """Returns the features of nodes of graphs that are names, shape ``[V, 2]``; none of typed graphs."""
+    instances = inputs.instances
+    by_features = instances.level == "graph" and instances.num_types == 1 and instances.other_end is None
+    return find_names(instances.rows() if by_features else instances.x[:0])
+
+
+def raw_evidence(
+    inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = None, names: Tensor | None = None
+) -> Tensor:
     """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
 
     ``"shared"``: what means the same in every instance; at node level what the model predicts there, at graph level the
@@ -190,12 +198,13 @@ def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = No
         inputs: The instances, with what the model says of them.
         kind: Which columns.
         own: The :func:`~gflowexplainer.rewards.occlusion.losses`, where they are known already.
+        names: Which features of nodes of graphs are names; see :func:`~gflowexplainer.rewards.kinds.find_names`.
     """
     if inputs.instances.other_end is not None:
         return _link_evidence(inputs)
     columns = []
     if kind != EvidenceType.own:
-        columns.append(_shared(inputs).double())
+        columns.append(_shared(inputs, names).double())
     if kind == EvidenceType.features and inputs.instances.level != "graph":
         columns.insert(0, _few_features(inputs))
     if not kind.is_shared:
@@ -204,11 +213,12 @@ def raw_evidence(inputs: TaskInputs, kind: EvidenceType, own: Tensor | None = No
     return columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
 
 
-def _shared(inputs: TaskInputs) -> Tensor:
+def _shared(inputs: TaskInputs, names: Tensor | None) -> Tensor:
     if inputs.instances.num_types > 1:
         return _typed_evidence(inputs)
     if inputs.instances.level == "graph":
-        return inputs.instances.rows()
+        features = inputs.instances.rows()
+        return features if names is None else told_apart(features, names)
     if inputs.node_prediction is None:
         raise ConfigError(
             "The consensus reward needs what the model predicts at every node. Pass 'node_prediction' or use "

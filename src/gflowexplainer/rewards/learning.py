@@ -30,6 +30,7 @@ from gflowexplainer.rewards.consensus import Consensus, ridge_of
 from gflowexplainer.rewards.evidence import (
     Evidence,
     basis_of,
+    find_names_of,
     has_own_class,
     has_shared,
     raw_evidence,
@@ -236,10 +237,10 @@ def learn_consensus(
         found = measuring.measure(subgraphs, min(candidates.keep_probabilities), candidates.removals[0])
         gradients = find_gradient_share(inputs, subgraphs, found, own, seed)
         own = lost.evidence(members, followed=True, gradients=gradients)
-    described = {}
+    described, names = {}, find_names_of(inputs)
     caution = max(1.0, candidates.enough / len(subgraphs))
     for kind in kinds:
-        raw = raw_evidence(inputs, kind, own)
+        raw = raw_evidence(inputs, kind, own, names)
         basis = basis_of(_without_rare_classes(inputs, kind, raw))
         evidence = Evidence.of(inputs.instances, raw, basis)
         described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence) * caution)
@@ -260,7 +261,7 @@ def learn_consensus(
     best = choose(trials, values=not classes)
     _, basis, weight = tried[trials.index(best)]
     beside = weight_beside(trials, best, inputs.instances.level)
-    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside)
+    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, names=names)
     if not consensus.needs_own:
         return consensus
     consensus = replace(consensus, gradients=gradients)
