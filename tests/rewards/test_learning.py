@@ -1,20 +1,23 @@
 """How evidence is learned and scored: the held-out score against scikit-learn, models that are known."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
 
+from gflowexplainer.choices import EvidenceType
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards import calibration
 from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, random_subgraphs
-from gflowexplainer.rewards.learning import Candidates, held_out
+from gflowexplainer.rewards.consensus import ridge_of
+from gflowexplainer.rewards.evidence import Evidence
+from gflowexplainer.rewards.learning import CAUTION, WORTH, Candidates, Description, Fitting, held_out
+from gflowexplainer.rewards.least_squares import Restraint
+from gflowexplainer.rewards.measuring import Measurements
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, random_graph
 
@@ -40,7 +43,9 @@ def test_held_out_is_the_share_that_the_other_folds_predict(folds) -> None:
     description = torch.randn(120, 3, generator=generator).double()
     measured = description @ torch.tensor([1.0, -2.0, 0.5]).double() + torch.randn(120, generator=generator).double()
     fold = (instance % folds).long()
-    found = held_out(description, measured, instance, None, 0, torch.zeros(3), [1.0, math.inf], fold)
+    found = held_out(
+        description, measured, instance, None, 0, torch.zeros(3), [Restraint(1.0), Restraint(caution=100.0)], fold
+    )
     left = total = 0.0
     centred = [
         np.concatenate([v[instance == i].numpy() - v[instance == i].numpy().mean(axis=0) for i in range(6)])
@@ -52,6 +57,28 @@ def test_held_out_is_the_share_that_the_other_folds_predict(folds) -> None:
         left += ((centred[1][here] - model.predict(centred[0][here])) ** 2).sum()
         total += (centred[1][here] ** 2).sum()
     assert found == pytest.approx([1 - left / total] * 2)
+
+
+def test_weights_of_many_kinds_are_held_back_where_instances_are_few() -> None:
+    x = torch.randn(60, 14, generator=torch.Generator().manual_seed(0)).split(10)
+    graphs = [random_graph(10, 0.2, seed=seed, width=14) for seed in range(6)]
+    for graph, features in zip(graphs, x, strict=True):
+        graph.x = features
+    inputs = TaskInputs.of(Predictor(SumOfHidden(), level="graph", num_hops=1), Instances.of_graphs(graphs))
+    subgraphs = random_subgraphs(inputs.instances, Settings(), 8, Stream.measuring)
+    evidence = Evidence.of(inputs.instances, inputs.instances.x, torch.eye(14, dtype=torch.double))
+    rows, fold = evidence.describe(subgraphs), subgraphs.instance % 2
+    generator = torch.Generator().manual_seed(1)
+    found = Measurements(rows[:, 0] + 8 * torch.randn(len(rows), generator=generator).double(), 1.0)
+    fitting = Fitting(inputs, subgraphs, fold)
+    description = Description(torch.eye(14, dtype=torch.double), rows, ridge_of(evidence))
+    told = fitting.held_out(description, found, [Restraint(caution=caution) for caution in CAUTION])
+    assert told[0] + WORTH < told[2]  # noise is described only where it was fitted
+    measured = {"keep_probability": 0.5, "removal": "induced"}
+    tried = next(fitting.attempts(Candidates(), EvidenceType.shared, description, found, **measured))
+    assert tried.trial.explained == max(told)
+    wanted = fitting.weights(description, found, Restraint(caution=CAUTION[told.index(max(told))]))
+    assert torch.equal(tried.weights, wanted)
 
 
 class SumOfHidden(nn.Module):

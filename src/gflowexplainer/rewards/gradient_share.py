@@ -7,8 +7,6 @@ model says of random subgraphs in the smallest contexts, where much of what lies
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -16,7 +14,7 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.consensus import RIDGE
 from gflowexplainer.rewards.gradients import GradientShare, telling_nothing
-from gflowexplainer.rewards.least_squares import LeastSquares
+from gflowexplainer.rewards.least_squares import LeastSquares, Restraint
 from gflowexplainer.rewards.measuring import Measurements, gradients_of_some, sums_over
 
 LEAST = 0.2
@@ -62,7 +60,7 @@ def fit_share(subgraphs: Subgraphs, measured: Tensor, lost: Tensor, added: Tenso
     sums = [sums_over(subgraphs, value.double()) for value in (lost, added)]
     description = torch.stack([*sums, subgraphs.size.double()], dim=1)
     ridge = torch.full((description.size(1),), RIDGE, dtype=torch.double, device=description.device)
-    weight = LeastSquares(description, measured, subgraphs.instance, None, ridge).weights(0, math.inf)[-1]
+    weight = LeastSquares(description, measured, subgraphs.instance, None, ridge).weights(0, Restraint())[-1]
     by_loss, by_gradient = weight[:2].clamp(min=0).tolist()
     if by_gradient <= 0:
         return 0.0, 0.0

@@ -39,7 +39,7 @@ from gflowexplainer.rewards.evidence import (
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradient_share import find_gradient_share
 from gflowexplainer.rewards.gradients import GradientShare
-from gflowexplainer.rewards.least_squares import LeastSquares, shares_of, within
+from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, shares_of, within
 from gflowexplainer.rewards.measuring import Measurements, Measuring, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
 
@@ -53,6 +53,9 @@ LOOSER = (1.0, 0.1, 0.01)
 MOSTLY = 0.75
 """Share that a class's own weights have in its description where pooling is weakest: what holds a default class is
 nothing in particular, and only the other classes show what the model looks at."""
+CAUTION, WORTH = (1.0, 10.0, 100.0), 0.02
+"""What penalties are multiplied by, and how much more of the variance has to be explained for a larger one to be
+taken: weights of many kinds, learned from few instances, may describe these and no others."""
 _FOLD = 2
 
 
@@ -147,15 +150,17 @@ class Fitting:
     def _classes(self) -> int:
         return 0 if self.label is None else self.inputs.target.prediction.size(1)
 
-    def weights(self, description: Description, found: Measurements, pooling: float) -> Tensor:
+    def weights(self, description: Description, found: Measurements, held_back: Restraint) -> Tensor:
         """Fits what was measured; see :class:`~gflowexplainer.rewards.least_squares.LeastSquares`."""
         rows, instance = description.rows[found.rows], self.subgraphs.instance[found.rows]
-        return LeastSquares(rows, found.value, instance, self.label, description.ridge).weights(self._classes, pooling)
+        return LeastSquares(rows, found.value, instance, self.label, description.ridge).weights(
+            self._classes, held_back
+        )
 
-    def held_out(self, description: Description, found: Measurements, poolings: Sequence[float]) -> list[float]:
+    def held_out(self, description: Description, found: Measurements, tried: Sequence[Restraint]) -> list[float]:
         """Scores such fits where they were not fitted; see :func:`held_out`."""
         rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
-        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, poolings, fold)
+        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, tried, fold)
 
     def effect(self, description: Description, weights: Tensor) -> Effect | None:
         """Asks the model what the subgraphs do that weights rate best, evidence per node; ``None`` of values.
@@ -190,17 +195,21 @@ class Fitting:
         What explains no more than ``least`` is not worth asking the model about.
         """
         # What the model loses without a node means the same in every class.
-        shared = kind.is_shared
+        shared, caution = kind.is_shared, 1.0
         for by_class in (False, True) if self.several and shared else (False,):
-            strengths = candidates.poolings(self.label) if by_class and self.label is not None else [math.inf]
-            told = self.held_out(description, found, strengths)
-            weights = self.weights(description, found, strengths[told.index(max(told))])
-            effect = self.effect(description, weights) if shared and max(told) > least else None
+            held_back = [Restraint(caution=caution) for caution in CAUTION]
+            if by_class and self.label is not None:
+                held_back = [Restraint(pooling, caution) for pooling in candidates.poolings(self.label)]
+            told = self.held_out(description, found, held_back)
+            place = told.index(max(told)) if by_class else _worth(told)
+            explained, caution = told[place], held_back[place].caution
+            weights = self.weights(description, found, held_back[place])
+            effect = self.effect(description, weights) if shared and explained > least else None
             yield Tried(
                 EvidenceTrial(
                     kind,
                     by_class=by_class,
-                    explained=max(told),
+                    explained=explained,
                     reproducible=found.reproducible,
                     effect=None if effect is None else effect.size,
                     incomplete=None if effect is None else effect.incomplete,
@@ -269,6 +278,14 @@ def learn_consensus(
     return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
 
 
+def _worth(told: Sequence[float]) -> int:
+    """Returns the place of what explains most, where what comes later has to explain more to be taken."""
+    best = 0
+    for place, explained in enumerate(told):
+        best = place if explained > told[best] + WORTH else best
+    return best
+
+
 def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -> Tensor:
     """Blanks the probability of the explained class where nearly all predictions are of one class."""
     label = inputs.target.label
@@ -305,7 +322,7 @@ def held_out(
     label: Tensor | None,
     num_classes: int,
     ridge: Tensor,
-    poolings: Sequence[float],
+    held_back: Sequence[Restraint],
     fold: Tensor,
 ) -> list[float]:
     """Returns the share of variance within instances that weights explain which were fitted to the other folds.
@@ -317,13 +334,13 @@ def held_out(
         label: Class of each instance, shape ``[I]``; ``None`` for regression.
         num_classes: Number of classes; 0 for regression.
         ridge: Penalty of each standardised weight, shape ``[P]``.
-        poolings: How far classes are pooled; see :meth:`~gflowexplainer.rewards.least_squares.LeastSquares.weights`.
+        held_back: Ways to hold weights back that are tried.
         fold: The fold of each subgraph, from 0, shape ``[B]``.
 
     Returns:
-        The share that each of the poolings explains.
+        The share that weights explain which are held back in each of these ways.
     """
-    left, total = [0.0] * len(poolings), 0.0
+    left, total = [0.0] * len(held_back), 0.0
     for part in range(int(fold.max()) + 1):
         seen, rest = torch.nonzero(fold != part).flatten(), torch.nonzero(fold == part).flatten()
         if not seen.numel() or not rest.numel():
@@ -333,8 +350,8 @@ def held_out(
         share, described = shares_of(instance[rest]), description[rest].double()
         wanted = within(measured[rest], instance[rest], share)
         total += float((share * wanted.square()).sum())
-        for number, pooling in enumerate(poolings):
-            predicted = (described * fitted.weights(num_classes, pooling)[row]).sum(dim=1)
+        for number, one in enumerate(held_back):
+            predicted = (described * fitted.weights(num_classes, one)[row]).sum(dim=1)
             given = within(predicted, instance[rest], share)
             left[number] += float((share * (wanted - given).square()).sum())
     return [1 - one / total if total > 0 else 0.0 for one in left]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,8 +23,21 @@ def within(values: Tensor, instance: Tensor, share: Tensor) -> Tensor:
     return (flat - mean[instance]).reshape(values.shape)
 
 
+class Restraint(NamedTuple):
+    """How weights are held back.
+
+    Attributes:
+        pooling: A class of so many instances is described half by its own weights and half by those of all classes;
+            infinite to tell no classes apart.
+        caution: What penalties are multiplied by.
+    """
+
+    pooling: float = math.inf
+    caution: float = 1.0
+
+
 class LeastSquares:
-    """Fits measurements within each instance; how far classes are pooled can be asked in several ways.
+    """Fits measurements within each instance; how weights are held back can be asked in several ways.
 
     All instances count alike, whatever the number of their subgraphs, and each has an intercept of its own.
 
@@ -47,29 +61,27 @@ class LeastSquares:
         self._penalty = torch.diag(ridge)
         self._class = None if label is None else label[instance]
         weighted = (self._columns * share[:, None]).t()
-        self._pooled = torch.linalg.solve(
-            weighted @ self._columns / total + self._penalty, weighted @ self._wanted / total
-        )
+        self._products, self._sums = weighted @ self._columns / total, weighted @ self._wanted / total
 
-    def weights(self, num_classes: int, pooling: float) -> Tensor:
+    def weights(self, num_classes: int, held_back: Restraint) -> Tensor:
         """Returns weights ``[C + 1, P]``, the last row for all classes together.
 
         Args:
             num_classes: Number ``C`` of classes; 0 for regression.
-            pooling: A class of so many instances is described half by its own weights and half by those of all classes;
-                infinite to tell no classes apart.
+            held_back: How they are held back.
         """
-        rows = self._pooled.repeat(num_classes + 1, 1)
-        if self._class is not None and not math.isinf(pooling):
+        pooled = torch.linalg.solve(self._products + held_back.caution * self._penalty, self._sums)
+        rows = pooled.repeat(num_classes + 1, 1)
+        if self._class is not None and not math.isinf(held_back.pooling):
             # A class without an instance keeps the weights of all: the limit of ever weaker pooling.
             for c in torch.unique(self._class).tolist():
-                rows[c] = self._of_class(c, pooling)
+                rows[c] = self._of_class(c, held_back, pooled)
         return rows / self._scale
 
-    def _of_class(self, c: int, pooling: float) -> Tensor:
+    def _of_class(self, c: int, held_back: Restraint, pooled: Tensor) -> Tensor:
         own = self._class == c
         columns, share = self._columns[own], self._share[own]
         here = columns.t() * share
-        toward = pooling * torch.eye(len(self._scale)).to(columns)
-        left = here @ columns + float(share.sum()) * self._penalty + toward
-        return torch.linalg.solve(left, here @ self._wanted[own] + pooling * self._pooled)
+        toward = held_back.pooling * torch.eye(len(self._scale)).to(columns)
+        left = here @ columns + float(share.sum()) * held_back.caution * self._penalty + toward
+        return torch.linalg.solve(left, here @ self._wanted[own] + held_back.pooling * pooled)
