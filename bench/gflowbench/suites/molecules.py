@@ -65,7 +65,7 @@ def make_molecule_task(name: str, seed: int, num_graphs: int | None = None) -> S
         seed: Seed of everything random; its half chooses the groups.
         num_graphs: Number of molecules.
     """
-    chemistry = _rdkit()
+    chemistry = rdkit()
     one_of("task", name, NAMES)
     rng = np.random.default_rng(seed)
     groups = GROUPS[half_of(seed)]
@@ -134,7 +134,7 @@ def crippen_contributions(molecule: Any) -> dict[int, float]:
     """Returns what each heavy atom, with its hydrogens, contributes to Crippen's logP; the sum is the logP."""
     from rdkit.Chem import rdMolDescriptors
 
-    full = _rdkit().AddHs(molecule)
+    full = rdkit().AddHs(molecule)
     values = dict.fromkeys(range(molecule.GetNumAtoms()), 0.0)
     for number, (logp, _) in enumerate(rdMolDescriptors._CalcCrippenContribs(full)):
         atom = full.GetAtomWithIdx(number)
@@ -175,7 +175,8 @@ def _label(name: str, molecule: Any, matches: Sequence[tuple[tuple[int, ...], ..
     return (TaskTruth(size, Combination.ALL, (first[0],)), 1) if first and not second else (nothing, 0)
 
 
-def _rdkit() -> Any:
+def rdkit() -> Any:
+    """Returns rdkit's module of molecules, or says how to get it."""
     try:
         from rdkit import Chem
     except ImportError as error:

@@ -14,6 +14,7 @@ from torch import nn
 
 from gflowbench.suites import (
     citation,
+    compounds,
     floors,
     logic_suite,
     molecules,
@@ -43,10 +44,11 @@ from gflowexplainer.errors import one_of
 from gflowexplainer.storage.files import read_json, slug, write_json
 from gflowexplainer.storage.provenance import code_digest
 
-SUITES = ("logic", "molecules", "real", "null", "published")
+SUITES = ("logic", "molecules", "compounds", "real", "null", "published")
 TASKS = {
     "logic": logic_suite.NAMES,
     "molecules": molecules.NAMES,
+    "compounds": compounds.NAMES,
     "real": ("cora",),
     "null": null_cases.NAMES,
     "published": published.NAMES,
@@ -54,6 +56,7 @@ TASKS = {
 GNNS_OF: dict[str, tuple[str, ...]] = {
     "logic": GNNS,
     "molecules": ("gin",),
+    "compounds": ("gin",),
     "real": citation.GNNS,
     "null": ("gin",),
     "published": (published.GNN,),
@@ -194,6 +197,8 @@ def prepare(cell: Cell, out: Path) -> Problem:
         task = citation.make_cora_task(cell.seed)
     elif cell.suite == "molecules":
         task = molecules.make_molecule_task(cell.task, cell.seed)
+    elif cell.suite == "compounds":
+        task = compounds.make_compound_task(cell.task, cell.seed)
     else:
         task = logic_suite.make_logic_task(cell.task, cell.seed)
     name = f"{slug(cell.task)}-{cell.gnn}-{cell.seed}-{task_digest(task)}"
