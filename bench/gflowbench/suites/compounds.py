@@ -37,28 +37,7 @@ hydroxyl and ether)."""
 _SMALLEST, _LARGEST = 6, 45
 _UNEVEN = 2
 """Molecules of one class are at most so many times those of the other."""
-_SYMBOLS = [
-    "C",
-    "N",
-    "O",
-    "S",
-    "F",
-    "Cl",
-    "Br",
-    "P",
-    "I",
-    "B",
-    "Si",
-    "Se",
-    "Na",
-    "K",
-    "Li",
-    "Ca",
-    "Mg",
-    "Zn",
-    "Fe",
-    "?",
-]
+_SYMBOLS = ("C", "N", "O", "S", "F", "Cl", "Br", "P", "I", "B", "Si", "Se", "Na", "K", "Li", "Ca", "Zn", "?")
 """Elements of a usual list of indicators, most of which never occur."""
 
 
