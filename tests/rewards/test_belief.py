@@ -137,6 +137,13 @@ def test_gradients_that_are_far_clearer_need_not_show_more(explained, effect, in
     assert choose([*shown, by_gradients]).by_gradients == taken
 
 
+@pytest.mark.parametrize(("effect", "taken"), [(0.51, True), (0.49, False)])
+def test_gradients_that_name_what_does_little_are_not_followed_though_contexts_name_what_does_less(effect, taken):
+    shown = [replace(trial("shared", 0.6), effect=0.03), replace(trial("shared", 0.4, keep=0.5), effect=0.11)]
+    by_gradients = replace(trial("shared", 0.8, keep=1.0, reproducible=1.0), effect=effect, by_gradients=True)
+    assert choose([*shown, by_gradients]).by_gradients == taken
+
+
 def test_own_evidence_that_is_believed_is_not_given_up_for_gradients() -> None:
     silent = replace(trial("shared", 0.02), effect=0.2)
     by_gradients = replace(trial("shared", 0.9, keep=1.0, reproducible=1.0), effect=0.9, by_gradients=True)

@@ -15,8 +15,8 @@ show what belongs to it elsewhere.
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
 evidence, one is not taken that rates best what does far less to the model than what others rate best. And what was
-fitted to gradients is taken only if it rates best what does far more to the model than all that contexts have shown; or
-no less, enough by itself, where it describes gradients far better than anything describes contexts.
+fitted to gradients is taken only if what it rates best does something to the class, and far more than all that contexts
+have shown; or no less, enough by itself, where it describes gradients far better than anything describes contexts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ smallest contexts too."""
 SAID = 2 / 3
 """Share of what can be reproduced that shared evidence must explain to have said enough."""
 HELD = 0.5
-"""What the best subgraph of a node must do to its class, hold it or be needed for it, for single losses to count."""
+"""What the best subgraph must do to a class, hold it or be needed for it, for single losses of nodes to count, and for
+what was fitted to gradients to be taken."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 CLEAR = 0.3
@@ -74,6 +75,7 @@ def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> Evidence
         for t in trials
         if t.by_gradients
         and t.effect is not None
+        and t.effect >= HELD
         and (t.effect > most + WEAKER or (t.effect >= most and _is_enough(t) and _clarity(t) >= clear + APART))
     ]
     return max(better, key=lambda trial: trial.effect or 0.0, default=chosen)

@@ -53,7 +53,7 @@ LOOSER = (1.0, 0.1, 0.01)
 MOSTLY = 0.75
 """Share that a class's own weights have in its description where pooling is weakest: what holds a default class is
 nothing in particular, and only the other classes show what the model looks at."""
-CAUTION, WORTH = (1.0, 10.0, 100.0), 0.02
+CAUTION, WORTH = (1.0, 10.0, 100.0), 0.05
 """What penalties are multiplied by, and how much more of the variance has to be explained for a larger one to be
 taken: weights of many kinds, learned from few instances, may describe these and no others."""
 _FOLD = 2
@@ -188,6 +188,7 @@ class Fitting:
         found: Measurements,
         *,
         least: float = -math.inf,
+        by_gradients: bool = False,
         **measured: Any,
     ) -> Iterator[Tried]:
         """Fits one kind of evidence to what was measured, with one set of weights and, where it may, by class.
@@ -197,7 +198,8 @@ class Fitting:
         # What the model loses without a node means the same in every class.
         shared, caution = kind.is_shared, 1.0
         for by_class in (False, True) if self.several and shared else (False,):
-            held_back = [Restraint(caution=caution) for caution in CAUTION]
+            # Gradients are the same whenever they are asked for, and scatter less.
+            held_back = [Restraint(caution=caution) for caution in (CAUTION[:1] if by_gradients else CAUTION)]
             if by_class and self.label is not None:
                 held_back = [Restraint(pooling, caution) for pooling in candidates.poolings(self.label)]
             told = self.held_out(description, found, held_back)
@@ -209,6 +211,7 @@ class Fitting:
                 EvidenceTrial(
                     kind,
                     by_class=by_class,
+                    by_gradients=by_gradients,
                     explained=explained,
                     reproducible=found.reproducible,
                     effect=None if effect is None else effect.size,
