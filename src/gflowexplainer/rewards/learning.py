@@ -198,7 +198,7 @@ class Fitting:
         # What the model loses without a node means the same in every class.
         shared, caution = kind.is_shared, 1.0
         for by_class in (False, True) if self.several and shared else (False,):
-            # Gradients are the same whenever they are asked for, and scatter less.
+            # Weights of gradients that are held back more rate best what does less to the model.
             held_back = [Restraint(caution=caution) for caution in (CAUTION[:1] if by_gradients else CAUTION)]
             if by_class and self.label is not None:
                 held_back = [Restraint(pooling, caution) for pooling in candidates.poolings(self.label)]
