@@ -7,7 +7,7 @@ every rule comes with three kinds of features: few indicators, many, and the who
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,15 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
 
 from gflowbench.datasets import load
+from gflowbench.suites import molecules
 from gflowbench.suites.halves import half_of
 from gflowbench.suites.molecules import ELEMENTS, crippen_contributions, molecule_graph, rdkit
 from gflowbench.suites.task import Combination, SuiteTask, TaskTruth, split
 from gflowexplainer.errors import one_of
 from gflowexplainer.sources.smiles import ATOMS
 
-RULES = ("group", "group-and-group", "group-without-group", "crippen")
 FEATURES = ("", "-wide", "-numbers")
-NAMES = tuple(rule + features for rule in RULES for features in FEATURES)
+NAMES = tuple(rule + features for rule in molecules.NAMES for features in FEATURES)
 GROUPS = {
     "development": ("c1ccccc1", "[CX3]=[OX1]", "[F,Cl,Br]"),
     "judging": ("c[OX2H]", "[OX2H]", "[#6][OX2][#6]"),
@@ -54,11 +54,12 @@ def make_compound_task(name: str, seed: int, folder: Path | str | None = None) -
         The task. Of several matches of a group each decides by itself, but A and B together.
     """
     one_of("task", name, NAMES)
-    rule = max((rule for rule in RULES if name.startswith(rule)), key=len)
+    rule = max((rule for rule in molecules.NAMES if name.startswith(rule)), key=len)
     rng = np.random.default_rng(seed)
     is_value = rule == "crippen"
-    molecules = _molecules(None if folder is None else str(folder))
-    found = [(smiles, molecule, *_label(rule, molecule, half_of(seed))) for smiles, molecule in molecules]
+    patterns = [rdkit().MolFromSmarts(smarts) for smarts in GROUPS[half_of(seed)]]
+    known = _molecules(None if folder is None else str(folder))
+    found = [(smiles, molecule, *_label(rule, molecule, patterns)) for smiles, molecule in known]
     if not is_value:
         sides = [[one for one in found if one[3] == label] for label in (0, 1)]
         most = _UNEVEN * min(map(len, sides))
@@ -82,13 +83,13 @@ def make_compound_task(name: str, seed: int, folder: Path | str | None = None) -
     )
 
 
-def _label(rule: str, molecule: Any, half: str) -> tuple[TaskTruth, float]:
+def _label(rule: str, molecule: Any, patterns: Sequence[Any]) -> tuple[TaskTruth, float]:
     """Finds truth and label of a molecule by substructure search."""
     size = molecule.GetNumAtoms()
     if rule == "crippen":
         values = crippen_contributions(molecule)
         return TaskTruth(size, Combination.CONTRIBUTIONS, (), values), sum(values.values())
-    single, first, second = (molecule.GetSubstructMatches(rdkit().MolFromSmarts(smarts)) for smarts in GROUPS[half])
+    single, first, second = map(molecule.GetSubstructMatches, patterns)
     nothing = TaskTruth(size, Combination.NONE), 0.0
     if rule == "group":
         matches = tuple(dict.fromkeys(tuple(sorted(match)) for match in single))

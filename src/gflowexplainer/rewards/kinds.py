@@ -30,11 +30,11 @@ def find_names(x: Tensor) -> Tensor:
     if not x.numel() or x.layout != torch.strided:
         return torch.zeros(0, 2, dtype=torch.double, device=x.device)
     spread = x.amax(dim=0).double() - x.amin(dim=0).double()
-    columns = torch.nonzero((spread >= 2) & (spread < _FARTHEST)).flatten().tolist()
+    whole = (x == x.round()).all(dim=0)
     found = []
-    for column in columns:
+    for column in torch.nonzero(whole & (spread >= 2) & (spread < _FARTHEST)).flatten().tolist():
         value = torch.unique(x[:, column].double())
-        if 3 <= value.numel() <= MAX_KINDS and bool((value == value.round()).all()):
+        if 3 <= value.numel() <= MAX_KINDS:
             found.append(torch.stack([torch.full_like(value, column), value], dim=1))
     return torch.cat(found) if found else torch.zeros(0, 2, dtype=torch.double, device=x.device)
 

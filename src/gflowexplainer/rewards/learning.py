@@ -153,14 +153,13 @@ class Fitting:
     def weights(self, description: Description, found: Measurements, held_back: Restraint) -> Tensor:
         """Fits what was measured; see :class:`~gflowexplainer.rewards.least_squares.LeastSquares`."""
         rows, instance = description.rows[found.rows], self.subgraphs.instance[found.rows]
-        return LeastSquares(rows, found.value, instance, self.label, description.ridge).weights(
-            self._classes, held_back
-        )
+        fitted = LeastSquares(rows, found.value, instance, self.label, description.ridge)
+        return fitted.weights(self._classes, held_back)
 
-    def held_out(self, description: Description, found: Measurements, tried: Sequence[Restraint]) -> list[float]:
+    def held_out(self, description: Description, found: Measurements, held_back: Sequence[Restraint]) -> list[float]:
         """Scores such fits where they were not fitted; see :func:`held_out`."""
         rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
-        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, tried, fold)
+        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, held_back, fold)
 
     def effect(self, description: Description, weights: Tensor) -> Effect | None:
         """Asks the model what the subgraphs do that weights rate best, evidence per node; ``None`` of values.
@@ -195,17 +194,18 @@ class Fitting:
 
         What explains no more than ``least`` is not worth asking the model about.
         """
+        shared = kind.is_shared
+        # Weights of gradients that are held back more rate best what does less to the model.
+        held_back = [Restraint(caution=factor) for factor in (CAUTION[:1] if by_gradients else CAUTION)]
         # What the model loses without a node means the same in every class.
-        shared, caution = kind.is_shared, 1.0
         for by_class in (False, True) if self.several and shared else (False,):
-            # Weights of gradients that are held back more rate best what does less to the model.
-            held_back = [Restraint(caution=caution) for caution in (CAUTION[:1] if by_gradients else CAUTION)]
-            if by_class and self.label is not None:
-                held_back = [Restraint(pooling, caution) for pooling in candidates.poolings(self.label)]
             told = self.held_out(description, found, held_back)
             place = told.index(max(told)) if by_class else _worth(told)
-            explained, caution = told[place], held_back[place].caution
-            weights = self.weights(description, found, held_back[place])
+            explained, best = told[place], held_back[place]
+            if self.label is not None:
+                # By class, penalties are those that were best for all.
+                held_back = [Restraint(pooling, best.caution) for pooling in candidates.poolings(self.label)]
+            weights = self.weights(description, found, best)
             effect = self.effect(description, weights) if shared and explained > least else None
             yield Tried(
                 EvidenceTrial(
