@@ -41,7 +41,9 @@ _SYMBOLS = ("C", "N", "O", "S", "F", "Cl", "Br", "P", "I", "B", "Si", "Se", "Na"
 """Elements of a usual list of indicators, most of which never occur."""
 
 
-def make_compound_task(name: str, seed: int, folder: Path | str | None = None) -> SuiteTask:
+def make_compound_task(
+    name: str, seed: int, folder: Path | str | None = None, num_molecules: int | None = None
+) -> SuiteTask:
     """Labels the molecules of Mutagenicity by a rule about their groups, or values them by Crippen's logP.
 
     Args:
@@ -49,16 +51,17 @@ def make_compound_task(name: str, seed: int, folder: Path | str | None = None) -
             are described.
         seed: Orders the molecules, and draws them where one class has too many; its half chooses the groups.
         folder: Folder of the published files; by default the reference folder.
+        num_molecules: Take only the first so many that make sense; by default all.
 
     Returns:
-        The task. Of several matches of a group each decides by itself, but A and B together.
+        The task. Of several matches of a group each decides by itself. Of A and B all matches are the truth, together.
     """
     one_of("task", name, NAMES)
     rule = max((rule for rule in molecules.NAMES if name.startswith(rule)), key=len)
     rng = np.random.default_rng(seed)
     is_value = rule == "crippen"
     patterns = [rdkit().MolFromSmarts(smarts) for smarts in GROUPS[half_of(seed)]]
-    known = _molecules(None if folder is None else str(folder))
+    known = _molecules(None if folder is None else str(folder), num_molecules)
     found = [(smiles, molecule, *_label(rule, molecule, patterns)) for smiles, molecule in known]
     if not is_value:
         sides = [[one for one in found if one[3] == label] for label in (0, 1)]
@@ -91,13 +94,12 @@ def _label(rule: str, molecule: Any, patterns: Sequence[Any]) -> tuple[TaskTruth
         return TaskTruth(size, Combination.CONTRIBUTIONS, (), values), sum(values.values())
     single, first, second = map(molecule.GetSubstructMatches, patterns)
     nothing = TaskTruth(size, Combination.NONE), 0.0
-    if rule == "group":
-        matches = tuple(dict.fromkeys(tuple(sorted(match)) for match in single))
-        return (TaskTruth(size, Combination.ANY, matches), 1.0) if matches else nothing
-    places = [tuple(sorted({atom for match in found for atom in match})) for found in (first, second)]
     if rule == "group-and-group":
+        places = [tuple(sorted({atom for match in found for atom in match})) for found in (first, second)]
         return (TaskTruth(size, Combination.ALL, tuple(places)), 1.0) if all(places) else nothing
-    return (TaskTruth(size, Combination.ALL, (places[0],)), 1.0) if first and not second else nothing
+    deciding = single if rule == "group" else () if second else first
+    matches = tuple(dict.fromkeys(tuple(sorted(match)) for match in deciding))
+    return (TaskTruth(size, Combination.ANY, matches), 1.0) if matches else nothing
 
 
 def _features(kind: str, molecule: Any, smiles: str, few: Tensor) -> Tensor:
@@ -121,7 +123,7 @@ def _features(kind: str, molecule: Any, smiles: str, few: Tensor) -> Tensor:
 
 
 @cache
-def _molecules(folder: str | None) -> list[tuple[str, Any]]:
+def _molecules(folder: str | None, most: int | None) -> list[tuple[str, Any]]:
     """Reads the different molecules that are neither tiny nor huge, of the usual elements, as SMILES and by rdkit."""
     chemistry, found = rdkit(), dict[str, Any]()
     for molecule in _sanitised(folder):
@@ -132,6 +134,8 @@ def _molecules(folder: str | None) -> list[tuple[str, Any]]:
         )
         if usual and "." not in smiles and _SMALLEST <= again.GetNumAtoms() <= _LARGEST:
             found[smiles] = again
+        if len(found) == most:
+            break
     return list(found.items())
 
 
