@@ -40,9 +40,8 @@ class Parts(Sequence[Part]):
         prediction_without: What the model predicts with none of them.
         preserved: Share of the prediction that is preserved with only all of them: its probability as a share of that
             on the whole graph, at most 1; of a value, 1 less the share of the way to it that is missing.
-        preserved_by_random: What 19 of 20 random connected subgraphs of the same sizes, elsewhere in the graph, do not
-            surpass; where a graph has no room elsewhere, what half of those do not that lie anywhere in it. ``None``
-            where an explained node has nothing else around it.
+        preserved_by_random: What random connected subgraphs of the same sizes preserve on average: elsewhere in the
+            graph, or anywhere in one that has no room elsewhere. ``None`` where there is but one node, or a link only.
         holds: Whether the parts preserve the prediction, and better than random ones do.
     """
 

@@ -66,7 +66,7 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
     # What is one part has been asked about already.
     single = [(i, part) for i, parts in enumerate(split) if len(parts) > 1 for part in parts]
     alone, gone = ((predict_sets(reward, single, without=way).tolist() if single else []) for way in (False, True))
-    bound = _random_bound(reward, neighbors, split, shown, seed)
+    by_random = _preserved_by_random(reward, neighbors, split, shown, seed)
     found: list[list[Part]] = [[] for _ in split]
     for i, parts in enumerate(split):
         if len(parts) == 1:
@@ -76,7 +76,7 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
     results = []
     certainty = _certainty(reward.target)
     for i, named in enumerate(found):
-        preserved, random = float(together.preserved[i]), bound[i]
+        preserved, random = float(together.preserved[i]), by_random[i]
         needed = HELD if random is None else random + _BETTER / certainty[i]
         better = bool(together.same_class[i]) and preserved >= needed
         results.append(
@@ -140,20 +140,23 @@ def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
     return kept
 
 
-def _random_bound(
+def _preserved_by_random(
     reward: Reward, neighbors: Neighbors, split: Sequence[Sequence[NodeSet]], shown: Sequence[NodeSet], seed: int
 ) -> list[float | None]:
-    """Returns what random parts of the sizes of those shown preserve; ``None`` where there are none."""
+    """Returns what random parts of the sizes of those shown preserve on average; ``None`` where there are none.
+
+    The best of them may be another copy of what is shown, and no reason to doubt it.
+    """
     drawn = [draw_random_parts(neighbors, i, parts, shown[i], seed) for i, parts in enumerate(split)]
-    questions = [(i, nodes) for i, found in enumerate(drawn) for nodes in found.sets]
-    bound: list[float | None] = [None] * len(split)
+    questions = [(i, nodes) for i, found in enumerate(drawn) for nodes in found]
+    by_random: list[float | None] = [None] * len(split)
     if questions:
         value = measure_preservation(reward, questions).preserved
         owner = torch.tensor([i for i, _ in questions], device=value.device)
         for i, found in enumerate(drawn):
-            if found.sets:
-                bound[i] = float(value[owner == i].quantile(found.surpassed))
-    return bound
+            if found:
+                by_random[i] = float(value[owner == i].mean())
+    return by_random
 
 
 def _certainty(target: Target) -> list[float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -14,7 +13,6 @@ from gflowexplainer.ops.streams import Stream
 LARGEST = 40
 """Nodes that the parts of an explanation may have."""
 _RANDOM = 40
-_SURPASSED, _USUAL = 0.95, 0.5
 
 NodeSet = frozenset[int]
 
@@ -48,25 +46,14 @@ class Neighbors:
         return found
 
 
-@dataclass(frozen=True)
-class RandomParts:
-    """Random parts of one instance.
+def draw_random_parts(
+    neighbors: Neighbors, i: int, parts: Sequence[NodeSet], shown: NodeSet, seed: int
+) -> list[NodeSet]:
+    """Grows random connected subgraphs of the sizes of the parts of an instance; none where there is nothing else.
 
-    Attributes:
-        sets: Their nodes, each set as large as all parts of the explanation where there is room.
-        surpassed: Share of them that an explanation has to be better than.
-    """
-
-    sets: Sequence[NodeSet] = ()
-    surpassed: float = _SURPASSED
-
-
-def draw_random_parts(neighbors: Neighbors, i: int, parts: Sequence[NodeSet], shown: NodeSet, seed: int) -> RandomParts:
-    """Grows random connected subgraphs of the sizes of the parts of an instance.
-
-    They have none of the nodes of the parts. Where a graph has not as many others, they grow anywhere, and the usual
-    one counts, as many of them hold most of the parts: what is nearly all of a graph is compared with what is as large,
-    not with the little that is left.
+    They have none of the nodes of the parts, but an explained one. Where there are not as many others, they grow
+    anywhere: what is nearly all of a graph is compared with what is as large, not with the little that is left, and
+    what is all of it with all but one node.
 
     Args:
         neighbors: Of the instances.
@@ -74,16 +61,20 @@ def draw_random_parts(neighbors: Neighbors, i: int, parts: Sequence[NodeSet], sh
         parts: Its parts.
         shown: The nodes of all of them.
         seed: Names what is random.
+
+    Returns:
+        Sets of nodes, each as large as all parts together where there is room.
     """
-    instances, surpassed = neighbors.instances, _SURPASSED
+    instances = neighbors.instances
     roots = roots_of(instances, i)
     nodes = range(int(instances.ptr[i]), int(instances.ptr[i + 1]))
+    if len(nodes) <= max(len(roots), 1):
+        return []
     room = [node for node in nodes if node not in shown or node in roots]
-    if instances.level == "graph" and len(room) < len(shown):
-        room, surpassed = list(nodes), _USUAL
-    if len(room) <= len(roots):
-        return RandomParts()
-    inside, found = set(room), []
+    if len(room) < len(shown):
+        room = list(nodes)
+    most = len(nodes) - 1
+    inside, found = set(room), list[NodeSet]()
     key = int(combine(seed, Stream.random_parts, int(instances.own_key[i])))
     for line in uniform(key, torch.arange(_RANDOM)[:, None], torch.arange(2 * LARGEST + 2)).tolist():
         drawn: set[int] = set()
@@ -91,13 +82,13 @@ def draw_random_parts(neighbors: Neighbors, i: int, parts: Sequence[NodeSet], sh
         for part in parts:
             grown = set(roots) or {room[int(next(numbers) * len(room))]}
             border = sorted({n for start in grown for n in neighbors.of(start)} & inside - grown)
-            while border and len(grown) < len(part):
+            while border and len(grown) < len(part) and len(drawn | grown) < most:
                 node = border.pop(int(next(numbers, 0.5) * len(border)))
                 grown.add(node)
                 border = sorted((set(border) | set(neighbors.of(node)) & inside) - grown)
             drawn |= grown
         found.append(frozenset(drawn))
-    return RandomParts(found, surpassed)
+    return found
 
 
 def roots_of(instances: Instances, i: int) -> list[int]:
