@@ -55,3 +55,5 @@ def test_a_set_ends_where_both_gaps_are_wide():
     by_both = widest_gap(sizes, allowed, {0: 1.0, 1: 0.9, 2: 0.9, 3: 0.9, 4: 0.02, 5: 0.01})
     assert by_both == {0, 1, 2, 3}
     assert widest_gap(sizes, [], {0: 1.0}) == frozenset()
+    # Masks may be 0 everywhere: of a class that every node speaks against.
+    assert widest_gap(sizes, allowed, dict.fromkeys(range(6), 0.0)) == by_model

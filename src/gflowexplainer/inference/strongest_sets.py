@@ -18,6 +18,7 @@ Measure = Callable[[Sequence[tuple[int, NodeSet]]], Iterable[tuple[float, bool]]
 _EQUAL = 0.1
 """Log-odds that make no difference."""
 _LITTLE_STRENGTH, LITTLE_PROBABILITY = 0.02, 0.05
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -180,4 +181,6 @@ def gap_around(nodes: NodeSet, value: Mapping[int, float], little: float) -> flo
 
 
 def _gap(more: float, less: float, little: float) -> float:
+    # Where nothing is worth anything, nothing stands out.
+    little = max(little, _NOTHING)
     return (max(more, 0.0) + little) / (max(less, 0.0) + little)
