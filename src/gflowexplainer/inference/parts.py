@@ -20,6 +20,7 @@ or anywhere in one that has no room for them elsewhere; those of a link grow fro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -32,16 +33,19 @@ from gflowexplainer.inference.part_nodes import choose_nodes
 from gflowexplainer.inference.preservation import (
     HELD,
     NEARLY,
+    Preservation,
     measure_preservation,
     predict_sets,
     preservation_of,
 )
 from gflowexplainer.inference.random_parts import Neighbors, NodeSet, draw_random_parts
 from gflowexplainer.model.target import Target
+from gflowexplainer.ops.segments import segment_sum
 from gflowexplainer.rewards.base import Reward
 
-_BETTER = 0.15
-"""How much more than random parts an explanation preserves: in probability, or as a share of the way to a value."""
+_BETTER, _SURER, _CLEARLY = 0.15, 1.5, 0.25
+"""How much more than random parts an explanation preserves, in probability, or as a share of the way to a value. Of a
+class it does so in log-odds too, or clearly: a model that has learned nothing differs a little, but is never sure."""
 
 
 @torch.no_grad()
@@ -66,30 +70,25 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
     # What is one part has been asked about already.
     single = [(i, part) for i, parts in enumerate(split) if len(parts) > 1 for part in parts]
     alone, gone = ((predict_sets(reward, single, without=way).tolist() if single else []) for way in (False, True))
-    by_random = _preserved_by_random(reward, neighbors, split, shown, seed)
+    random = _measure_random(reward, neighbors, split, shown, seed)
+    better = _is_better(reward.target, together, random)
     found: list[list[Part]] = [[] for _ in split]
     for i, parts in enumerate(split):
         if len(parts) == 1:
             found[i] = [_part(instances, i, parts[0], together.prediction[i].tolist(), without[i].tolist())]
     for (i, nodes), only, rest in zip(single, alone, gone, strict=True):
         found[i].append(_part(instances, i, nodes, only, rest))
-    results = []
-    certainty = _certainty(reward.target)
-    for i, named in enumerate(found):
-        preserved, random = float(together.preserved[i]), by_random[i]
-        needed = HELD if random is None else random + _BETTER / certainty[i]
-        better = bool(together.same_class[i]) and preserved >= needed
-        results.append(
-            Parts(
-                tuple(sorted(named, key=lambda part: (_left(reward.target, i, part), part.nodes))),
-                tuple(together.prediction[i].tolist()),
-                tuple(without[i].tolist()),
-                preserved,
-                random,
-                better,
-            )
+    return [
+        Parts(
+            tuple(sorted(named, key=lambda part: (_left(reward.target, i, part), part.nodes))),
+            tuple(together.prediction[i].tolist()),
+            tuple(without[i].tolist()),
+            float(together.preserved[i]),
+            None if random.preserved[i].isnan() else float(random.preserved[i]),
+            bool(better[i]),
         )
-    return results
+        for i, named in enumerate(found)
+    ]
 
 
 def _part(instances: Instances, i: int, nodes: NodeSet, only: list[float], without: list[float]) -> Part:
@@ -140,27 +139,46 @@ def _needed(reward: Reward, split: list[list[NodeSet]]) -> list[list[NodeSet]]:
     return kept
 
 
-def _preserved_by_random(
-    reward: Reward, neighbors: Neighbors, split: Sequence[Sequence[NodeSet]], shown: Sequence[NodeSet], seed: int
-) -> list[float | None]:
-    """Returns what random parts of the sizes of those shown preserve on average; ``None`` where there are none.
+@dataclass(frozen=True)
+class _RandomParts:
+    """What random parts of the sizes of those shown do on average, shape ``[I]``; ``nan`` where there are none.
 
     The best of them may be another copy of what is shown, and no reason to doubt it.
+
+    Attributes:
+        preserved: The share of the prediction that they preserve.
+        strength: How strong the target is with only them.
     """
+
+    preserved: Tensor
+    strength: Tensor
+
+
+def _measure_random(
+    reward: Reward, neighbors: Neighbors, split: Sequence[Sequence[NodeSet]], shown: Sequence[NodeSet], seed: int
+) -> _RandomParts:
+    """Draws random parts of the sizes of those shown and measures them."""
     drawn = [draw_random_parts(neighbors, i, parts, shown[i], seed) for i, parts in enumerate(split)]
     questions = [(i, nodes) for i, found in enumerate(drawn) for nodes in found]
-    by_random: list[float | None] = [None] * len(split)
-    if questions:
-        value = measure_preservation(reward, questions).preserved
-        owner = torch.tensor([i for i, _ in questions], device=value.device)
-        for i, found in enumerate(drawn):
-            if found:
-                by_random[i] = float(value[owner == i].mean())
-    return by_random
+    nothing = torch.full((len(split),), torch.nan, dtype=torch.double, device=reward.instances.device)
+    if not questions:
+        return _RandomParts(nothing, nothing)
+    measured = measure_preservation(reward, questions)
+    owner = torch.tensor([i for i, _ in questions], device=nothing.device)
+    strength = reward.target.strength(measured.prediction, owner).double()
+    number = torch.bincount(owner, minlength=len(split))
+    means = (segment_sum(value, owner, len(split)) / number for value in (measured.preserved, strength))
+    return _RandomParts(*means)
 
 
-def _certainty(target: Target) -> list[float]:
-    """Returns the probability of the class of each instance; 1 for values."""
+def _is_better(target: Target, together: Preservation, random: _RandomParts) -> Tensor:
+    """Says whether what is shown preserves the prediction clearly better than random parts do, shape ``[I]``."""
+    every = torch.arange(len(together.preserved), device=together.preserved.device)
+    more = together.preserved - random.preserved
     if target.label is None:
-        return [1.0] * target.prediction.size(0)
-    return target.prediction.gather(1, target.label[:, None])[:, 0].clamp(min=1e-6).tolist()
+        better = more >= _BETTER
+    else:
+        more = more * target.prediction.gather(1, target.label[:, None])[:, 0].double()
+        surer = target.strength(together.prediction, every).double() - random.strength
+        better = (more >= _CLEARLY) | ((more >= _BETTER) & (surer >= _SURER))
+    return together.same_class & torch.where(random.preserved.isnan(), together.preserved >= HELD, better)
