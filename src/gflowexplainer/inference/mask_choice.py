@@ -26,7 +26,8 @@ from gflowexplainer.sampler import FlowSampler, SamplerState
 BETTER = 0.03
 """How much more the nodes that evidence of single ones puts first must do, with only them and without them."""
 _SIZES = (1, 2, 3, 4, 6, 8, 12)
-_GRAPHS = 32
+_GRAPHS, _NODES = 32, 500
+"""Graphs that are tried at most, and nodes of the largest of them: the model is asked what it loses without each."""
 
 
 @torch.no_grad()
@@ -42,16 +43,18 @@ def settle_masks(sampler: FlowSampler, num_samples: int, inference: str) -> Samp
     by_class = inputs.target.label is not None
     if state.consensus is None or inputs.instances.level != "graph" or not by_class:
         return state
-    large = torch.nonzero(inputs.instances.node_counts > _SIZES[0] + 1).flatten()
-    if not large.numel():
+    counts = inputs.instances.node_counts
+    able = torch.nonzero((counts > _SIZES[0] + 1) & (counts <= _NODES)).flatten()
+    if not able.numel():
         return state
-    some = large[:: -(-large.numel() // _GRAPHS)]
+    some = inputs.select(able[:: -(-able.numel() // _GRAPHS)])
     apart = replace(state, consensus=replace(state.consensus, apart=True))
-    usual, other = (FlowSampler(sampler.settings, inputs.select(some), one) for one in (state, apart))
+    usual = FlowSampler(sampler.settings, some, state)
     found = explain_instances(
         usual, num_samples=num_samples, weighting="policy", certificate_limit=0, model_name="", inference=inference
     )
     try:
+        other = FlowSampler(sampler.settings, some, apart)
         before = _done_by_first(usual, found.masks.node)
         after = _done_by_first(other, Masks(other, found.estimates).node)
     except ModelError:  # of a model that takes no graph so small
