@@ -29,7 +29,6 @@ from gflowexplainer.inference.explainer_arguments import (
 from gflowexplainer.inference.explainer_file import LATER, OPTIONS, read_explainer, write_explainer
 from gflowexplainer.inference.explaining import Explaining
 from gflowexplainer.inference.fitted_state import FittedState
-from gflowexplainer.inference.mask_choice import settle_masks
 from gflowexplainer.inference.without_fit import refuse_search, refuse_very_many, settings_alone, way_of
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.hops import check_hops
@@ -246,9 +245,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
             name = self._kept.fingerprint(task.model)
-            way = Inference.search if self.inference == Inference.search else Inference.flow
-            learned = settle_masks(trainer.sampler, self.num_samples, way)
-            self._fitted = FittedState(learned, name, config_to_dict(config), identity)
+            self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
             if folder is not None and trainer.ranks.first:
                 self.save(folder)
         return self

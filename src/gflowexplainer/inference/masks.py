@@ -31,8 +31,6 @@ class Masks:
     far single nodes are to be trusted (:func:`~gflowexplainer.rewards.belief.weight_beside`). In a graph several
     places may speak; those that samples seldom come to count a little by their evidence. And where the
     distribution follows them too, a node that speaks against the class does not belong, though a way may lead over it.
-    Where a class rests on nodes here and there (:mod:`~gflowexplainer.inference.mask_choice`), what they do by
-    themselves is all that counts: what connects them does not belong.
 
     Attributes:
         sampler: What was sampled from.
@@ -46,8 +44,6 @@ class Masks:
     def node(self) -> Tensor:
         """Probability of each node, shape ``[n]``."""
         found, reward = self.estimates.node, self.sampler.reward
-        if self._apart is not None:
-            return _probability(self._apart)
         against = reward.speaks_against() if isinstance(reward, ConsensusReward) else None
         if against is not None:
             found = torch.where(against, 0.0, found)
@@ -57,8 +53,6 @@ class Masks:
     def edge(self) -> Tensor:
         """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
         instances = self.sampler.instances
-        if self._apart is not None:
-            return _probability(torch.minimum(*self._apart[instances.edge_index]))
         edge = edge_values(instances, self.estimates.neighbor)
         if self._shares or instances.has_loops:
             source, target = instances.edge_index
@@ -66,12 +60,6 @@ class Masks:
             edge = _mean(edge, shares)
             edge = torch.where(source == target, self.node[source].to(edge), edge)
         return _probability(edge)
-
-    @cached_property
-    def _apart(self) -> Tensor | None:
-        """What nodes do by themselves, where only that counts, shape ``[n]``."""
-        reward = self.sampler.reward
-        return reward.apart_share() if isinstance(reward, ConsensusReward) else None
 
     @cached_property
     def _shares(self) -> list[tuple[float, Tensor]]:

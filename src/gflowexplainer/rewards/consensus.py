@@ -37,7 +37,6 @@ class Consensus:
         strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
         gradients: What gradients count in an instance's own evidence.
         names: Features of nodes that are names, shape ``[V, 2]``; see :mod:`~gflowexplainer.rewards.kinds`.
-        apart: Whether masks show what single nodes do, wherever they are, and not where the distribution comes to.
     """
 
     basis: Tensor
@@ -49,7 +48,6 @@ class Consensus:
     strongest_loss: float = 0.0
     gradients: GradientShare = field(default_factory=GradientShare)
     names: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.double))
-    apart: bool = False
 
     @property
     def uses_own(self) -> bool:
@@ -57,14 +55,9 @@ class Consensus:
         return not self.chosen.evidence.is_shared
 
     @property
-    def believes_own(self) -> bool:
-        """Whether what it loses there tells how the model decides."""
-        return self.uses_own or self.beside > 0
-
-    @property
     def needs_own(self) -> bool:
         """Whether the model has to be asked what it loses without each node of an instance."""
-        return self.believes_own or self.apart
+        return self.uses_own or self.beside > 0
 
     def weights_of(self, target: Target) -> Tensor:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that it holds."""
@@ -86,8 +79,6 @@ class Consensus:
         found["scalars"] = torch.tensor(scalars, dtype=torch.double)
         if self.gradients.share:
             found["blank"] = self.gradients.blank
-        if self.apart:
-            found["apart"] = torch.ones(1)
         return found | ({"names": self.names} if self.names.numel() else {})
 
     @classmethod
@@ -101,7 +92,6 @@ class Consensus:
             spread, beside, strongest_loss, share, usual = tensors["scalars"].tolist()
             gradients = GradientShare(share, usual, tensors["blank"]) if share else GradientShare()
             consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients)
-            consensus = replace(consensus, apart="apart" in tensors)
             return replace(consensus, names=tensors["names"].reshape(-1, 2)) if "names" in tensors else consensus
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(

@@ -120,7 +120,7 @@ class ConsensusReward(Reward):
         It is the instance's own :meth:`~gflowexplainer.rewards.occlusion.NodeLosses.evidence`, where that is believed;
         else what the consensus says of the node and half of what it says of its edges.
         """
-        return self._said() if self.own is None or not self.consensus.believes_own else self.own
+        return self._said() if self.own is None else self.own
 
     def _said(self) -> Tensor:
         """Returns the evidence of each node and half of that of its edges, shape ``[n]``."""
@@ -140,33 +140,11 @@ class ConsensusReward(Reward):
 
         ``None`` where one place is explained, or by what was measured in the instance itself.
         """
-        if self.instances.level != "graph" or self.consensus.uses_own or self.target.label is None:
+        instances = self.instances
+        if instances.level != "graph" or self.consensus.uses_own or self.target.label is None:
             return None
-        return self._share_of_strongest(self._said())
-
-    def apart_share(self) -> Tensor | None:
-        """Returns what each node of a graph does by itself, in [0, 1], shape ``[n]``; ``None`` where masks do not ask.
-
-        Half of it is its evidence, which copies of it have too, and half what the model loses without it, which is not
-        seen where there are copies; both as shares of the strongest.
-        """
-        if self.own is None or not self.consensus.apart:
-            return None
-        lost = self._share_of_strongest(self.own) * self._misses(self.own)[self.instances.owner]
-        return (self._share_of_strongest(self._said()) + lost) / 2
-
-    def _misses(self, added: Tensor) -> Tensor:
-        """Says how far the model misses the strongest of nodes that add ``[n]``, compared with others, ``[I]``.
-
-        Where it loses little without it, there are others in its place, and single losses say little.
-        """
-        strongest = self._strongest(added)
-        return strongest / strongest.clamp(min=max(self.consensus.strongest_loss, 1e-300))
-
-    def _share_of_strongest(self, value: Tensor) -> Tensor:
-        """Returns values ``[n]`` as shares of the largest of their instance; 0 where none is above 0."""
-        value = value.clamp(min=0)
-        top = self._strongest(value)[self.instances.owner]
+        value = self._said().clamp(min=0)
+        top = self._strongest(value)[instances.owner]
         return torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
 
     def speaks_against(self) -> Tensor | None:
@@ -182,19 +160,21 @@ class ConsensusReward(Reward):
         """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.
 
         A class of graphs rests on connected places, of which no node may be needed by itself: there a node counts half
-        by what it adds and half by what its neighbours do. Where even the strongest is hardly missed, all shares are
-        small. The explained node itself has a share of 1. ``None`` where the instance's own evidence is not believed.
+        by what it adds and half by what its neighbours do. Where even without the strongest little is lost, compared
+        with other instances, there are others in its place: single losses say little, and all shares are small. The
+        explained node itself has a share of 1. ``None`` where the instance's own evidence is not believed.
         """
         if self.own is None:
             return None
         instances, added = self.instances, self._directed(self.own).clone()
         added[instances.roots] = 0
-        missed = self._misses(added)
+        said = self._strongest(added)
+        said = said / said.clamp(min=max(self.consensus.strongest_loss, 1e-300))
         if instances.level == "graph" and self.target.label is not None:
             around = segment_sum(added[instances.neighbor], instances.neighbor_row, instances.num_nodes)
             added = (added + around / instances.degree.clamp(min=1)) / 2
         top = self._strongest(added)
-        share = (missed / top.clamp(min=1e-300))[instances.owner] * added.clamp(min=0)
+        share = (said / top.clamp(min=1e-300))[instances.owner] * added.clamp(min=0)
         share[instances.roots] = 1.0
         return share
 

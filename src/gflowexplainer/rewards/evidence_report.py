@@ -30,18 +30,16 @@ class EvidenceReport:
         trials: Everything that was tried.
         gradient_share: How far what a single node adds to a value is told by gradients, in [0, 1]; the rest by what is
             lost without it.
-        apart: Whether masks show what single nodes do, wherever they are, and not where the distribution comes to.
     """
 
     chosen: EvidenceTrial
     trials: tuple[EvidenceTrial, ...]
     gradient_share: float = 0.0
-    apart: bool = False
 
     @classmethod
     def of(cls, consensus: Consensus) -> EvidenceReport:
         """Reads the report off what was learned."""
-        return cls(consensus.chosen, consensus.trials, consensus.gradients.share, consensus.apart)
+        return cls(consensus.chosen, consensus.trials, consensus.gradients.share)
 
     @property
     def explained(self) -> float:
@@ -56,7 +54,7 @@ class EvidenceReport:
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
         rows = [asdict(trial) | {"evidence": trial.evidence.value} for trial in (self.chosen, *self.trials)]
-        return {"chosen": rows[0], "trials": rows[1:], "gradient_share": self.gradient_share, "apart": self.apart}
+        return {"chosen": rows[0], "trials": rows[1:], "gradient_share": self.gradient_share}
 
     def __str__(self) -> str:
         chosen = self.chosen
@@ -68,8 +66,6 @@ class EvidenceReport:
         ]
         if self.gradient_share:
             lines.append(f"What a node adds by itself is told to {100 * self.gradient_share:.0f} % by gradients.")
-        if self.apart:
-            lines.append("Classes rest on nodes here and there: masks show what these do, not what connects them.")
         lines += [
             "",
             "evidence  kept  removal   by class  explained  reproducible  effect of the best  not enough",
