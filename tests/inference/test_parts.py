@@ -10,9 +10,11 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.inference.parts import find_parts
+from gflowexplainer.inference.parts import _is_better, _RandomParts, find_parts
+from gflowexplainer.inference.preservation import preservation_of
 from gflowexplainer.inference.random_parts import Neighbors, draw_random_parts
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.factory import prepare_reward
 from gflowexplainer.settings import Settings
@@ -223,6 +225,32 @@ def test_random_parts_lie_elsewhere_where_there_is_room(size, shown, apart) -> N
         assert len(found) == shown
         assert max(found) - min(found) == shown - 1  # connected, on a path
         assert not apart or not found & nodes
+
+
+def test_all_of_a_graph_is_compared_with_all_but_one_of_its_nodes() -> None:
+    instances = Instances.of_graphs([marked_path(0, 4, size=5)])
+    nodes = frozenset(range(5))
+    drawn = draw_random_parts(Neighbors(instances), 0, [nodes], nodes, seed=0)
+    assert {len(found) for found in drawn} == {4}
+
+
+@pytest.mark.parametrize(
+    ("shown", "random", "holds"),
+    [
+        (0.90, 0.60, True),  # clearly more probable
+        (0.70, 0.50, False),  # a little, by a model that is not sure
+        (0.98, 0.80, True),  # no more than that, but of one that is
+        (0.98, 0.90, False),
+        (0.40, 0.10, False),  # another class
+    ],
+)
+def test_a_class_holds_if_it_is_clearly_more_probable_or_surer(shown, random, holds) -> None:
+    odds = torch.tensor([shown]).double()
+    target = Target(torch.tensor([[0.01, 0.99]]).double(), torch.tensor([1]), torch.ones(1))
+    prediction = torch.stack([1 - odds, odds], dim=1)
+    together = preservation_of(target, prediction, torch.tensor([0]))
+    average = torch.tensor([random]).double()
+    assert bool(_is_better(target, together, _RandomParts(average / 0.99, average.logit()))[0]) == holds
 
 
 def test_parts_travel_with_a_stored_explanation(explained, tmp_path) -> None:
