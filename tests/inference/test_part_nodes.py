@@ -91,6 +91,22 @@ def test_a_first_subgraph_that_keeps_the_class_and_most_of_it_needs_nothing_more
     assert chosen(graph_reward({3: 4.7, 4: 5.0, 9: 7.3}, 8.0), {3, 4}, sure) >= {3, 4, 9}
 
 
+def test_a_model_that_is_sure_already_leaves_a_first_subgraph_whole() -> None:
+    """Any two of three nodes are enough; that all three are named is said by how far they stand out."""
+    reward = graph_reward({3: 20.0, 4: 20.0, 5: 20.0}, 15.0)
+    named = {3: 0.9, 4: 0.9, 5: 0.9}
+    assert chosen(reward, {3, 4, 5}, named | {6: 0.42}) == {3, 4, 5}
+    # Where two stand out from the third as far as all of them do from the rest, two are enough.
+    assert len(chosen(reward, {3, 4, 5}, named | {5: 0.6, 6: 0.42})) == 2
+
+
+def test_a_first_subgraph_that_holds_grows_only_where_that_makes_the_class_stronger() -> None:
+    """The third node is nearly as probable as the first two, and no other is."""
+    named = dict.fromkeys(range(SIZE), 0.0) | {3: 0.9, 4: 0.9, 5: 0.85}
+    assert chosen(graph_reward({3: 20.0, 4: 20.0}, 15.0), {3, 4}, named) == {3, 4}
+    assert chosen(graph_reward({3: 6.0, 4: 6.0, 5: 4.0}, 8.0), {3, 4}, named) == {3, 4, 5}
+
+
 def test_what_a_model_says_of_a_single_node_does_not_replace_what_is_probable() -> None:
     """Any node alone is called class 1, more surely than the graph; what the evidence names is completed instead."""
     weights = {3: 4.0, 4: 4.0, 9: 4.0}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -14,8 +15,10 @@ from gflowexplainer.inference.needed_places import with_needed_places
 from gflowexplainer.inference.preservation import MARGIN, NEARLY, Preservation, measure_preservation
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, roots_of
 from gflowexplainer.inference.strongest_sets import (
+    EQUAL,
     LITTLE_PROBABILITY,
     Measure,
+    Sizes,
     StrongSet,
     complete_sets,
     find_strongest_sets,
@@ -34,6 +37,8 @@ _ENOUGH, _FALLEN = 0.75, 1.0
 _MOST = 0.75
 """Share of the first subgraph, by probability, that what holds in its place contains."""
 _LITTLE = 0.02
+_PLAINER = 1.5
+"""How many times as far as a part of it a first subgraph has to stand out for that part not to be taken."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +205,8 @@ def _standing_out(
 ) -> dict[int, NodeSet]:
     """Picks of graphs whose class their most probable nodes hold the strong set that stands out most from other nodes.
 
-    Where the first subgraph holds, it is that one or another that is connected and about as large. Where it does not,
-    it is one that contains most of it, if there is one.
+    Where the first subgraph holds, it is that one or another that is connected, about as large, and better. Where it
+    does not, it is one that contains most of it, if there is one.
     """
     instances, target = reward.instances, reward.target
     if instances.level != "graph" or target.label is None or len(settled) == len(firsts):
@@ -221,21 +226,40 @@ def _standing_out(
         for one in completed.get(i, ()):
             keep_strongest(strong, one)
         allowed = sorted((one.nodes for one in strong.values() if one.held), key=len)
+        here = {node: value[node] for node in range(ptr[i], ptr[i + 1])}
         if held[i]:
             size = sizes[i]
             near = [nodes for nodes in allowed if size / 2 <= len(nodes) <= 2 * size]
             allowed = [nodes for nodes in near if len(neighbors.components(i, nodes)) == 1]
             allowed += [firsts[i]] if size in strong else []
+            allowed = _improving(allowed, firsts[i], strong, here) or allowed
         elif allowed:
             near, whole = _around(allowed, firsts[i], completed[i], value)
             if whole is not None:
                 strong = strong | {len(whole.nodes): whole}
             allowed = near or allowed
             allowed = [nodes for nodes in allowed if len(nodes) <= 2 * len(allowed[0])]
-        nodes = widest_gap(strong, allowed, {node: value[node] for node in range(ptr[i], ptr[i + 1])})
+        nodes = widest_gap(strong, allowed, here)
         if nodes:
             picked[i] = nodes
     return picked
+
+
+def _improving(allowed: Sequence[NodeSet], first: NodeSet, strong: Sizes, value: Mapping[int, float]) -> list[NodeSet]:
+    """Drops sets that are no better than a first subgraph that holds: larger ones, and parts of it.
+
+    A model that is sure of a class with most of what it looks at is no surer with the rest. So a part of the first
+    subgraph has to stand out nearly as far as all of it, and what is larger has to be stronger.
+    """
+    known, gap = strong.get(len(first)), gap_around(first, value, LITTLE_PROBABILITY)
+    least = known.strength + EQUAL if known is not None and known.nodes == first else -math.inf
+
+    def improves(nodes: NodeSet) -> bool:
+        if nodes < first:
+            return _PLAINER * gap_around(nodes, value, LITTLE_PROBABILITY) >= gap
+        return not nodes > first or strong[len(nodes)].strength >= least
+
+    return [nodes for nodes in allowed if improves(nodes)]
 
 
 def _around(

@@ -2,16 +2,15 @@
 
 Candidates are measured on the model with everything else removed (:mod:`~gflowexplainer.inference.part_nodes`). A first
 subgraph that keeps the class and most of its probability is the one part. Otherwise, of the class of a graph, the
-strongest set of every size is searched among the most probable nodes
-(:mod:`~gflowexplainer.inference.strongest_sets`), and the one is taken that stands out most; where the first subgraph
-does not hold, one that contains most of it. Around a node, a first subgraph that does not hold is extended until it
-does. Otherwise, where the nodes without any one of which a class is lost hold it by themselves, they are the
-explanation. Otherwise, where the best subgraph that was found preserves the prediction, it is the one part. Where it
-does not, nodes join one at a time, the most probable first, or those first without which the model loses most: the
-smallest set that holds, completed by those that are worth nearly as much. Of graphs, places elsewhere are added
-without any node of which the class is lost (:mod:`~gflowexplainer.inference.needed_places`). What is taken is split
-into its connected parts, and those that nobody needs or misses are dropped. The one part of a link is its best
-subgraph, which joins both ends: nothing else is tried.
+strongest set of every size is searched among the most probable nodes (:mod:`~gflowexplainer.inference.strongest_sets`),
+and the one is taken that stands out most; where the first subgraph holds, only what is better, where it does not, one
+that contains most of it. Around a node, a first subgraph that does not hold is extended until it does. Otherwise, where
+the nodes without any one of which a class is lost hold it by themselves, they are the explanation. Otherwise, where the
+best subgraph that was found preserves the prediction, it is the one part. Where it does not, nodes join one at a time,
+the most probable first, or those first without which the model loses most: the smallest set that holds, completed by
+those that are worth nearly as much. Of graphs, places elsewhere are added without any node of which the class is lost
+(:mod:`~gflowexplainer.inference.needed_places`). What is taken is split into its connected parts, and those that nobody
+needs or misses are dropped. The one part of a link is its best subgraph, which joins both ends: nothing else is tried.
 
 Whether that says anything is measured too: against random connected subgraphs of the same sizes elsewhere in the graph,
 or anywhere in one that has no room for them elsewhere; those of a link grow from both ends.

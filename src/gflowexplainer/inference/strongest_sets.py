@@ -15,7 +15,7 @@ from gflowexplainer.inference.random_parts import Neighbors, NodeSet
 
 Measure = Callable[[Sequence[tuple[int, NodeSet]]], Iterable[tuple[float, bool]]]
 """Returns of each node set of an instance how strong the target is with only it, and whether it is preserved."""
-_EQUAL = 0.1
+EQUAL = 0.1
 """Log-odds that make no difference."""
 _LITTLE_STRENGTH, LITTLE_PROBABILITY = 0.02, 0.05
 _NOTHING = 1e-12
@@ -57,7 +57,7 @@ def find_strongest_sets(
     while now := {i: nodes for i, nodes in now.items() if len(nodes) > 1}:
         smaller = {i: {node: nodes - {node} for node in sorted(nodes)} for i, nodes in now.items()}
         for i, choices in measure_choices(measure, smaller).items():
-            node = min(choices, key=lambda node: (-round(choices[node].strength / _EQUAL), value[node], node))
+            node = min(choices, key=lambda node: (-round(choices[node].strength / EQUAL), value[node], node))
             now[i] = choices[node].nodes
             keep_strongest(found[i], choices[node])
     least = {i: min((n for n, one in known.items() if one.held), default=0) for i, known in found.items()}
@@ -115,7 +115,7 @@ def complete_sets(
 
 def _strongest(choices: Mapping[int, StrongSet], value: Sequence[float]) -> int:
     """Returns the node that strengthens the target most; among about equals the most probable one."""
-    return max(choices, key=lambda node: (round(choices[node].strength / _EQUAL), value[node], -node))
+    return max(choices, key=lambda node: (round(choices[node].strength / EQUAL), value[node], -node))
 
 
 def measure_choices(measure: Measure, asked: Mapping[int, Mapping[int, NodeSet]]) -> dict[int, dict[int, StrongSet]]:
@@ -135,7 +135,7 @@ def _border(neighbors: Neighbors, nodes: NodeSet) -> NodeSet:
 def keep_strongest(sizes: Sizes, one: StrongSet) -> None:
     """Keeps a set unless one of its size is known that is about as strong, in place."""
     known = sizes.get(len(one.nodes))
-    if known is None or (one.held, one.strength) > (known.held, known.strength + _EQUAL):
+    if known is None or (one.held, one.strength) > (known.held, known.strength + EQUAL):
         sizes[len(one.nodes)] = one
 
 
@@ -153,7 +153,7 @@ def widest_gap(sizes: Sizes, allowed: Iterable[NodeSet], value: Mapping[int, flo
     """
     order = sorted(sizes)
     strength = [sizes[size].strength for size in order]
-    sure = max(*strength, _EQUAL)
+    sure = max(*strength, EQUAL)
     # What a node adds between two sizes; a single one adds everything. The largest set has nothing to stand out from.
     added = [sure, *((b - a) / (m - n) for (n, a), (m, b) in pairwise(zip(order, strength, strict=True)))]
     added.append(added[-1])
