@@ -12,7 +12,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gflowbench.datasets.motifs import Motif
-from gflowbench.suites.pieces import Assembly, Palette, renamed
+from gflowbench.suites.pieces import COLOURS, Assembly, Palette, coloured, renamed
 from gflowbench.suites.task import Combination, TaskTruth
 
 Made = tuple[Data, TaskTruth]
@@ -74,6 +74,13 @@ def opposed(rng: np.random.Generator, palette: Palette, label: int) -> Made:
     """Class 0: one copy of A. Class 1: one copy of B."""
     piece = palette.second if label else palette.first
     return _planted(rng, palette, label, [piece], int(rng.integers(1, 4)), Combination.ALL)
+
+
+def shapes(rng: np.random.Generator, palette: Palette, label: int) -> Made:
+    """One of four classes: each has a shape of its own, in any colours."""
+    shape = palette.shapes[label]
+    piece = coloured(shape, rng.integers(0, COLOURS, shape.size).tolist())
+    return _planted(rng, palette, label, [piece], 1, Combination.ALL)
 
 
 def colour_pair(rng: np.random.Generator, palette: Palette, label: int) -> Made:

@@ -19,11 +19,14 @@ RULES: dict[str, Callable[[np.random.Generator, Palette, int], logic.Made]] = {
     "count": logic.count,
     "absence": logic.absence,
     "opposed": logic.opposed,
+    "shapes": logic.shapes,
     "colour-pair": logic.colour_pair,
     "colour-ring": logic.colour_ring,
     "size": sizes,
     "sum-graph": logic.weighted_sum,
 }
+SEVERAL_CLASSES = {"shapes": 4}
+"""Tasks with more than two classes."""
 NODE_TASKS = {"distance": logic_nodes.distance, "sum-node": logic_nodes.node_sum}
 NAMES = (*RULES, *NODE_TASKS)
 NUM_GRAPHS = {name: 2500 if name in RULES else 900 for name in NAMES}
@@ -44,9 +47,10 @@ def make_logic_task(name: str, seed: int, num_graphs: int | None = None) -> Suit
     if name in NODE_TASKS:
         return NODE_TASKS[name](seed, number)
     rng, palette = np.random.default_rng(seed), palette_of(seed)
+    classes = SEVERAL_CLASSES.get(name, 2)
     graphs, truths = [], dict[int, TaskTruth]()
     for position in range(number):
-        graph, truth = RULES[name](rng, palette, position % 2)
+        graph, truth = RULES[name](rng, palette, position % classes)
         graphs.append(graph)
         truths[position] = truth
     value = name == "sum-graph"
@@ -57,6 +61,6 @@ def make_logic_task(name: str, seed: int, num_graphs: int | None = None) -> Suit
         graphs=graphs,
         truths=truths,
         splits=split(number),
-        num_classes=1 if value else 2,
+        num_classes=1 if value else classes,
         provenance=f"generated, seed {seed}, {number} graphs",
     )

@@ -34,11 +34,13 @@ class Palette:
         first: The motif A.
         second: The motif B.
         decoys: Pieces that hold neither of the two.
+        shapes: Four shapes that are told apart whatever their colours, one for each class.
     """
 
     first: Motif
     second: Motif
     decoys: tuple[Motif, ...]
+    shapes: tuple[Motif, ...]
 
 
 def wheel(size: int) -> Motif:
@@ -64,9 +66,11 @@ def palette_of(seed: int) -> Palette:
     """Returns the motifs of the half that ``seed`` belongs to."""
     if half_of(seed) == "development":
         first, second = coloured(house(), (0, 1, 0, 1, 2)), coloured(wheel(5), (2, 3, 2, 3, 4))
-        return Palette(first, second, _decoys(first, second, cycle(5)))
+        shapes = (house(), cycle(6), lattice(3, 3), wheel(5))
+        return Palette(first, second, _decoys(first, second, cycle(5)), shapes)
     first, second = coloured(lattice(2, 3), (3, 4, 3, 0, 1, 0)), coloured(wheel(6), (1, 2, 1, 2, 0, 4))
-    return Palette(first, second, _decoys(first, second, cycle(6)))
+    shapes = (cycle(5), lattice(2, 4), wheel(4), wheel(6))
+    return Palette(first, second, _decoys(first, second, cycle(6)), shapes)
 
 
 def holds(piece: Motif, motif: Motif) -> bool:

@@ -57,7 +57,8 @@ def test_graphs_are_undirected_and_classes_balanced(name: str) -> None:
         assert graph.is_undirected()
         assert not graph.has_self_loops()
     if name in RULES and not task.is_regression:
-        assert torch.cat([graph.y for graph in task.graphs]).float().mean() == 0.5
+        counts = torch.bincount(torch.cat([graph.y for graph in task.graphs]))
+        assert counts.tolist() == [40 // task.num_classes] * task.num_classes
     assert not set(task.splits["train"].tolist()) & set(task.splits["test"].tolist())
 
 
@@ -97,6 +98,20 @@ def test_planted_motifs_decide_the_label(name: str, seed: int) -> None:
         elif name == "absence":
             assert truth.combination is Combination.NONE
             assert graph.y == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_class_is_the_shape_that_is_there_whatever_its_colours(seed: int) -> None:
+    task, palette = make_logic_task("shapes", seed, 40), palette_of(seed)
+    assert task.num_classes == len(palette.shapes)
+    for position, graph in enumerate(task.graphs):
+        # A base is a tree, so what has no bridge is the shape.
+        made = as_networkx(graph)
+        made.remove_edges_from(list(networkx.bridges(made)))
+        (ring,) = [nodes for nodes in networkx.connected_components(made) if len(nodes) > 1]
+        assert task.truths[position].parts == (tuple(sorted(ring)),)
+        there = [networkx.is_isomorphic(made.subgraph(ring), motif_graph(shape)) for shape in palette.shapes]
+        assert there == [label == int(graph.y) for label in range(len(palette.shapes))]
 
 
 def test_far_motifs_are_apart_and_adjacent_ones_touch() -> None:
