@@ -100,6 +100,14 @@ def test_a_model_that_is_sure_already_leaves_a_first_subgraph_whole() -> None:
     assert len(chosen(reward, {3, 4, 5}, named | {5: 0.6, 6: 0.42})) == 2
 
 
+def test_what_a_subgraph_cannot_be_small_enough_for_is_still_found() -> None:
+    """Samples have two nodes at least. A class that one node holds needs no other, though one came along."""
+    reward = graph_reward({3: 20.0}, 15.0, alone=20.0)
+    named = {3: 0.9, 4: 0.4}
+    assert reward.min_nodes == 2
+    assert chosen(reward, {3, 4}, named) == {3}
+
+
 def test_a_first_subgraph_that_holds_grows_only_where_that_makes_the_class_stronger() -> None:
     """The third node is nearly as probable as the first two, and no other is."""
     named = dict.fromkeys(range(SIZE), 0.0) | {3: 0.9, 4: 0.9, 5: 0.85}

@@ -232,7 +232,7 @@ def _standing_out(
             near = [nodes for nodes in allowed if size / 2 <= len(nodes) <= 2 * size]
             allowed = [nodes for nodes in near if len(neighbors.components(i, nodes)) == 1]
             allowed += [firsts[i]] if size in strong else []
-            allowed = _improving(allowed, firsts[i], strong, here) or allowed
+            allowed = _improving(allowed, firsts[i], strong, here, reward.min_nodes) or allowed
         elif allowed:
             near, whole = _around(allowed, firsts[i], completed[i], value)
             if whole is not None:
@@ -245,17 +245,20 @@ def _standing_out(
     return picked
 
 
-def _improving(allowed: Sequence[NodeSet], first: NodeSet, strong: Sizes, value: Mapping[int, float]) -> list[NodeSet]:
+def _improving(
+    allowed: Sequence[NodeSet], first: NodeSet, strong: Sizes, value: Mapping[int, float], smallest: int
+) -> list[NodeSet]:
     """Drops sets that are no better than a first subgraph that holds: larger ones, and parts of it.
 
     A model that is sure of a class with most of what it looks at is no surer with the rest. So a part of the first
-    subgraph has to stand out nearly as far as all of it, and what is larger has to be stronger.
+    subgraph has to stand out nearly as far as all of it, and what is larger has to be stronger. What is smaller than
+    any subgraph may do: it had to have company, which need not belong to it.
     """
     known, gap = strong.get(len(first)), gap_around(first, value, LITTLE_PROBABILITY)
     least = known.strength + EQUAL if known is not None and known.nodes == first else -math.inf
 
     def improves(nodes: NodeSet) -> bool:
-        if nodes < first:
+        if nodes < first and len(nodes) >= smallest:
             return _PLAINER * gap_around(nodes, value, LITTLE_PROBABILITY) >= gap
         return not nodes > first or strong[len(nodes)].strength >= least
 
