@@ -22,7 +22,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist lo
 test: $(VENV)/.installed  ## Run the tests
 	$(PYTEST)
 
-coverage: $(VENV)/.installed  ## Run the tests with a coverage report; takes a third longer
+coverage: $(VENV)/.installed  ## Run the tests with a coverage report, which takes longer
 	$(PYTEST) --cov --cov-report=term
 
 lint: $(VENV)/.installed  ## Check style and types

@@ -77,7 +77,7 @@ def opposed(rng: np.random.Generator, palette: Palette, label: int) -> Made:
 
 
 def shapes(rng: np.random.Generator, palette: Palette, label: int) -> Made:
-    """One of four classes: each has a shape of its own, in any colours."""
+    """One of several classes: each has a shape of its own, in any colours."""
     shape = palette.shapes[label]
     piece = coloured(shape, rng.integers(0, COLOURS, shape.size).tolist())
     return _planted(rng, palette, label, [piece], 1, Combination.ALL)

@@ -25,8 +25,6 @@ RULES: dict[str, Callable[[np.random.Generator, Palette, int], logic.Made]] = {
     "size": sizes,
     "sum-graph": logic.weighted_sum,
 }
-SEVERAL_CLASSES = {"shapes": 4}
-"""Tasks with more than two classes."""
 NODE_TASKS = {"distance": logic_nodes.distance, "sum-node": logic_nodes.node_sum}
 NAMES = (*RULES, *NODE_TASKS)
 NUM_GRAPHS = {name: 2500 if name in RULES else 900 for name in NAMES}
@@ -47,7 +45,7 @@ def make_logic_task(name: str, seed: int, num_graphs: int | None = None) -> Suit
     if name in NODE_TASKS:
         return NODE_TASKS[name](seed, number)
     rng, palette = np.random.default_rng(seed), palette_of(seed)
-    classes = SEVERAL_CLASSES.get(name, 2)
+    classes = len(palette.shapes) if name == "shapes" else 2
     graphs, truths = [], dict[int, TaskTruth]()
     for position in range(number):
         graph, truth = RULES[name](rng, palette, position % classes)

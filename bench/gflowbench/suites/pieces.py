@@ -34,7 +34,7 @@ class Palette:
         first: The motif A.
         second: The motif B.
         decoys: Pieces that hold neither of the two.
-        shapes: Four shapes that are told apart whatever their colours, one for each class.
+        shapes: Shapes that are told apart whatever their colours, one for each class of a task.
     """
 
     first: Motif

@@ -108,9 +108,9 @@ def test_a_class_is_the_shape_that_is_there_whatever_its_colours(seed: int) -> N
         # A base is a tree, so what has no bridge is the shape.
         made = as_networkx(graph)
         made.remove_edges_from(list(networkx.bridges(made)))
-        (ring,) = [nodes for nodes in networkx.connected_components(made) if len(nodes) > 1]
-        assert task.truths[position].parts == (tuple(sorted(ring)),)
-        there = [networkx.is_isomorphic(made.subgraph(ring), motif_graph(shape)) for shape in palette.shapes]
+        (planted,) = [nodes for nodes in networkx.connected_components(made) if len(nodes) > 1]
+        assert task.truths[position].parts == (tuple(sorted(planted)),)
+        there = [networkx.is_isomorphic(made.subgraph(planted), motif_graph(shape)) for shape in palette.shapes]
         assert there == [label == int(graph.y) for label in range(len(palette.shapes))]
 
 

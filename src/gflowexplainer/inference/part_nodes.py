@@ -232,7 +232,7 @@ def _standing_out(
             near = [nodes for nodes in allowed if size / 2 <= len(nodes) <= 2 * size]
             allowed = [nodes for nodes in near if len(neighbors.components(i, nodes)) == 1]
             allowed += [firsts[i]] if size in strong else []
-            allowed = _improving(allowed, firsts[i], strong, here, reward.min_nodes) or allowed
+            allowed = _improving(allowed, firsts[i], strong, here, reward.min_nodes)
         elif allowed:
             near, whole = _around(allowed, firsts[i], completed[i], value)
             if whole is not None:
