@@ -10,7 +10,7 @@ from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedReward
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
-from gflowexplainer.rewards.evidence import has_shared, raw_evidence
+from gflowexplainer.rewards.evidence import find_names_of, has_shared, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.factory import build_reward
 from gflowexplainer.rewards.learning import Candidates
@@ -88,8 +88,9 @@ def test_graphs_of_many_features_are_told_apart_by_what_is_lost_without_a_node()
     instances = Instances.of_graphs([graph])
     inputs = TaskInputs.of(predictor, instances)
     own = losses(predictor, instances, inputs.target).double()
-    assert not has_shared(inputs)
-    assert Candidates().kinds(inputs) == ("own",)
+    names = find_names_of(inputs)
+    assert not has_shared(inputs, names)
+    assert Candidates().kinds(inputs, names) == ("own",)
     assert torch.equal(raw_evidence(inputs, EvidenceType.own), own)
     both = raw_evidence(inputs, EvidenceType.both, own)
     assert torch.equal(both, torch.cat([graph.x.double(), own], dim=1))

@@ -21,7 +21,7 @@ from torch_geometric.utils import from_smiles
 from gflowbench.datasets import load
 from gflowbench.suites import molecules
 from gflowbench.suites.halves import half_of
-from gflowbench.suites.molecules import ELEMENTS, crippen_contributions, molecule_graph, rdkit
+from gflowbench.suites.molecules import ELEMENTS, crippen_label, molecule_graph, rdkit
 from gflowbench.suites.task import Combination, SuiteTask, TaskTruth, split
 from gflowexplainer.errors import one_of
 from gflowexplainer.sources.smiles import ATOMS
@@ -88,10 +88,9 @@ def make_compound_task(
 
 def _label(rule: str, molecule: Any, patterns: Sequence[Any]) -> tuple[TaskTruth, float]:
     """Finds truth and label of a molecule by substructure search."""
-    size = molecule.GetNumAtoms()
     if rule == "crippen":
-        values = crippen_contributions(molecule)
-        return TaskTruth(size, Combination.CONTRIBUTIONS, (), values), sum(values.values())
+        return crippen_label(molecule)
+    size = molecule.GetNumAtoms()
     single, first, second = map(molecule.GetSubstructMatches, patterns)
     nothing = TaskTruth(size, Combination.NONE), 0.0
     if rule == "group-and-group":

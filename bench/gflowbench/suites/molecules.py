@@ -130,8 +130,8 @@ def molecule_graph(molecule: Any, smiles: str, label: float, *, is_value: bool) 
     return Data(x=x, edge_index=torch.cat([edge_index, edge_index.flip(0)], dim=1), y=y, smiles=smiles)
 
 
-def crippen_contributions(molecule: Any) -> dict[int, float]:
-    """Returns what each heavy atom, with its hydrogens, contributes to Crippen's logP; the sum is the logP."""
+def crippen_label(molecule: Any) -> tuple[TaskTruth, float]:
+    """Returns what each heavy atom, with its hydrogens, contributes to Crippen's logP, and that: their sum."""
     from rdkit.Chem import rdMolDescriptors
 
     full = rdkit().AddHs(molecule)
@@ -139,7 +139,7 @@ def crippen_contributions(molecule: Any) -> dict[int, float]:
     for number, (logp, _) in enumerate(rdMolDescriptors._CalcCrippenContribs(full)):
         atom = full.GetAtomWithIdx(number)
         values[number if number in values else atom.GetNeighbors()[0].GetIdx()] += logp
-    return values
+    return TaskTruth(len(values), Combination.CONTRIBUTIONS, (), values), sum(values.values())
 
 
 def _wanted(rng: np.random.Generator, name: str, label: int, groups: Sequence[Group]) -> list[Group]:
@@ -163,8 +163,7 @@ def _label(name: str, molecule: Any, matches: Sequence[tuple[tuple[int, ...], ..
     single, first, second = ([tuple(sorted(match)) for match in found] for found in matches)
     nothing = TaskTruth(size, Combination.NONE)
     if name == "crippen":
-        values = crippen_contributions(molecule)
-        return TaskTruth(size, Combination.CONTRIBUTIONS, (), values), sum(values.values())
+        return crippen_label(molecule)
     if name == "group":
         return (TaskTruth(size, Combination.ANY, tuple(single)), 1) if single else (nothing, 0)
     if len(first) > 1 or len(second) > 1:

@@ -168,10 +168,10 @@ def basis_of(raw: Tensor) -> Tensor:
     return basis[:, tells] / spread[tells]
 
 
-def has_shared(inputs: TaskInputs) -> bool:
-    """Says whether nodes of different instances can be told apart by the same few columns."""
+def has_shared(inputs: TaskInputs, names: Tensor) -> bool:
+    """Says whether nodes of different instances, with features of these ``names``, are told apart by few columns."""
     instances = inputs.instances
-    return instances.level != "graph" or instances.num_types > 1 or are_few(instances.rows())
+    return instances.level != "graph" or instances.num_types > 1 or are_few(instances.rows(), names)
 
 
 def find_names_of(inputs: TaskInputs) -> Tensor:

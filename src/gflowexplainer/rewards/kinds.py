@@ -52,13 +52,13 @@ def told_apart(x: Tensor, names: Tensor) -> Tensor:
     return torch.cat([x[:, amount], (x[:, named] == names[:, 1]).double()], dim=1)
 
 
-def are_few(x: Tensor) -> bool:
-    """Says whether nodes with such features ``[n, F]`` are of few kinds."""
+def are_few(x: Tensor, names: Tensor) -> bool:
+    """Says whether nodes with such features ``[n, F]``, of which some are ``names`` ``[V, 2]``, are of few kinds."""
     if x.size(1) <= MAX_KINDS:
         return True
     if x.layout != torch.strided or x.size(1) > _WIDEST:
         return False
-    centred = told_apart(x, find_names(x)).double()
+    centred = told_apart(x, names).double()
     if x.size(0) < _EACH * centred.size(1):
         return False
     centred = centred - centred.mean(dim=0)

@@ -82,13 +82,13 @@ class Candidates:
     folds: int = 2
     enough: int = 0
 
-    def kinds(self, inputs: TaskInputs) -> tuple[EvidenceType, ...]:
-        """Returns the kinds of evidence that instances allow; links have but one."""
+    def kinds(self, inputs: TaskInputs, names: Tensor) -> tuple[EvidenceType, ...]:
+        """Returns the kinds of evidence that instances allow, some of whose features are ``names``; links have one."""
         if inputs.instances.other_end is not None:
             return (EvidenceType.shared,)
         if self.evidence != EvidenceType.auto:
             return (self.evidence,)
-        if not has_shared(inputs):
+        if not has_shared(inputs, names):
             return (EvidenceType.own,)
         shared = (EvidenceType.shared, EvidenceType.features) if tells_by_features(inputs) else (EvidenceType.shared,)
         return (*shared, EvidenceType.both, EvidenceType.own)
@@ -240,7 +240,8 @@ def learn_consensus(
         lost: What the model loses without nodes of these instances, as far as it was asked already.
     """
     seed = measuring.seed
-    kinds = candidates.kinds(inputs)
+    names = find_names_of(inputs)
+    kinds = candidates.kinds(inputs, names)
     lost = NodeLosses(inputs) if lost is None else lost
     members = _members(inputs, subgraphs)
     gradients = GradientShare()
@@ -249,7 +250,7 @@ def learn_consensus(
         found = measuring.measure(subgraphs, min(candidates.keep_probabilities), candidates.removals[0])
         gradients = find_gradient_share(inputs, subgraphs, found, own, seed)
         own = lost.evidence(members, followed=True, gradients=gradients)
-    described, names = {}, find_names_of(inputs)
+    described = dict[EvidenceType, Description]()
     caution = max(1.0, candidates.enough / len(subgraphs))
     for kind in kinds:
         raw = raw_evidence(inputs, kind, own, names)
