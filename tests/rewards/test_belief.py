@@ -144,6 +144,15 @@ def test_gradients_that_name_what_does_little_are_not_followed_though_contexts_n
     assert choose([*shown, by_gradients]).by_gradients == taken
 
 
+@pytest.mark.parametrize(("incomplete", "taken"), [(0.0, True), (0.15, True), (0.25, False), (0.4, False)])
+def test_what_contexts_show_to_be_needed_is_not_given_up_for_what_holds_by_itself(incomplete, taken) -> None:
+    shown = [replace(trial("shared", 0.3), effect=0.35, incomplete=incomplete)]
+    by_gradients = replace(
+        trial("shared", 0.5, keep=1.0, reproducible=1.0), effect=0.55, incomplete=0.0, by_gradients=True
+    )
+    assert choose([*shown, by_gradients]).by_gradients == taken
+
+
 def test_own_evidence_that_is_believed_is_not_given_up_for_gradients() -> None:
     silent = replace(trial("shared", 0.02), effect=0.2)
     by_gradients = replace(trial("shared", 0.9, keep=1.0, reproducible=1.0), effect=0.9, by_gradients=True)

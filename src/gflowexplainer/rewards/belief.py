@@ -16,7 +16,8 @@ show what belongs to it elsewhere.
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
 evidence, one is not taken that rates best what does far less to the model than what others rate best. And what was
 fitted to gradients is taken only if what it rates best does something to the class, and far more than all that contexts
-have shown; or no less, enough by itself, where it describes gradients far better than anything describes contexts.
+have shown; or no less, enough by itself, where it describes gradients far better than anything describes contexts. What
+contexts have shown to be needed, though it is not enough, is not given up for something that holds a class by itself.
 """
 
 from __future__ import annotations
@@ -70,15 +71,24 @@ def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> Evidence
     if not shared or not chosen.evidence.is_shared:
         return chosen
     most, clear = max(t.effect or 0.0 for t in shared), max(map(_clarity, shared))
+    possible, complete = max(map(_possible, shared)), all(map(_is_enough, shared))
     better = [
         t
         for t in trials
         if t.by_gradients
         and t.effect is not None
         and t.effect >= HELD
-        and (t.effect > most + WEAKER or (t.effect >= most and _is_enough(t) and _clarity(t) >= clear + APART))
+        and (
+            t.effect > possible + WEAKER
+            or (complete and t.effect >= most and _is_enough(t) and _clarity(t) >= clear + APART)
+        )
     ]
     return max(better, key=lambda trial: trial.effect or 0.0, default=chosen)
+
+
+def _possible(trial: EvidenceTrial) -> float:
+    """Returns what the subgraphs that evidence rates best would do, as far as they are needed, if they were enough."""
+    return (trial.effect or 0.0) + (trial.incomplete or 0.0) / 2
 
 
 def _clarity(trial: EvidenceTrial) -> float:
