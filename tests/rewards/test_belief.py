@@ -144,6 +144,20 @@ def test_gradients_that_name_what_does_little_are_not_followed_though_contexts_n
     assert choose([*shown, by_gradients]).by_gradients == taken
 
 
+@pytest.mark.parametrize(
+    ("explained", "effect", "kind"),
+    [
+        pytest.param(0.08, 0.73, "shared", id="says little, shows what holds and is needed"),
+        pytest.param(0.08, 0.55, "own", id="shows what holds or is needed"),
+        pytest.param(-0.02, 0.73, "own", id="says less than nothing"),
+        pytest.param(0.08, None, "own", id="was not asked"),
+    ],
+)
+def test_shared_evidence_that_says_little_is_kept_for_what_it_shows(explained, effect, kind) -> None:
+    shared = replace(trial("shared", explained, reproducible=0.5), effect=effect)
+    assert choose([shared, trial("own", 0.3, reproducible=0.5)]).evidence == kind
+
+
 @pytest.mark.parametrize(("incomplete", "taken"), [(0.0, True), (0.15, True), (0.25, False), (0.4, False)])
 def test_what_contexts_show_to_be_needed_is_not_given_up_for_what_holds_by_itself(incomplete, taken) -> None:
     shown = [replace(trial("shared", 0.3), effect=0.35, incomplete=incomplete)]

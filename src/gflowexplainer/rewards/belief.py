@@ -8,10 +8,10 @@ contexts agree. Then the model adds up what single nodes do.
 Where single losses add up to a value, they are its explanation, unless shared evidence says nearly the same and is
 simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
-distribution of a class follows shared evidence, unless it says nothing, or less than half of what single losses say of
-small contexts too, and masks count single losses beside it, by how nearly they explain all that can be reproduced, or
-by how far what shared evidence rates best is needed and not enough: then nothing stands in for it, and single losses
-show what belongs to it elsewhere.
+distribution of a class follows shared evidence, unless it says nothing, and does not show what holds the class and is
+needed either, or says less than half of what single losses say of small contexts too. Masks count single losses beside
+it, by how nearly they explain all that can be reproduced, or by how far what shared evidence rates best is needed and
+not enough: then nothing stands in for it, and single losses show what belongs to it elsewhere.
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
 evidence, one is not taken that rates best what does far less to the model than what others rate best. And what was
@@ -115,7 +115,7 @@ def _choose(trials: Sequence[EvidenceTrial], values: bool) -> EvidenceTrial:
     adds_up = best.explained >= BELIEVED * best.reproducible > 0
     adds_up = values and adds_up and SILENT <= beside.explained < ENOUGH * best.explained
     most, plainest = max(shared, key=_explained), _plainest(shared)
-    if adds_up or plainest.explained < min(SILENT, best.explained):
+    if adds_up or (plainest.explained < min(SILENT, best.explained) and not _does_much(plainest)):
         return best
     smallest = min(trial.keep_probability for trial in trials)
     alone = [t for t in trials if (t.evidence, t.keep_probability) == (EvidenceType.own, smallest)]
@@ -159,6 +159,11 @@ def says_little(chosen: EvidenceTrial) -> bool:
 def _does_little(trial: EvidenceTrial) -> bool:
     """Says whether the subgraphs that evidence rates best neither hold a class nor are needed for it."""
     return trial.effect is not None and max(trial.effect, trial.incomplete or 0.0) < HELD
+
+
+def _does_much(trial: EvidenceTrial) -> bool:
+    """Says whether evidence describes other instances, if little, and rates best what holds a class and is needed."""
+    return trial.explained > 0 and (trial.effect or 0.0) > HELD + WEAKER
 
 
 def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
