@@ -131,7 +131,7 @@ def molecule_graph(molecule: Any, smiles: str, label: float, *, is_value: bool) 
 
 
 def crippen_label(molecule: Any) -> tuple[TaskTruth, float]:
-    """Returns what each heavy atom, with its hydrogens, contributes to Crippen's logP, and that: their sum."""
+    """Returns what each heavy atom, with its hydrogens, contributes to Crippen's logP, and the logP, their sum."""
     from rdkit.Chem import rdMolDescriptors
 
     full = rdkit().AddHs(molecule)
