@@ -18,6 +18,10 @@ evidence, one is not taken that rates best what does far less to the model than 
 fitted to gradients is taken only if what it rates best does something to the class, and far more than all that contexts
 have shown; or no less, enough by itself, where it describes gradients far better than anything describes contexts. What
 contexts have shown to be needed, though it is not enough, is not given up for something that holds a class by itself.
+
+How large what it rates best becomes is asked of the model too. Evidence counts by the node. But where one node around
+the explained one says more than all others, that is this node alone, and does little to the model. There more evidence
+counts more, if that does more to it; what single nodes do in the instance itself always adds up so.
 """
 
 from __future__ import annotations
@@ -56,6 +60,8 @@ SMALLER, APART = 0.05, 0.1
 taken."""
 WEAKER = 0.1
 """How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
+GROWTH, MORE = 0.25, 0.03
+"""What subgraphs gain by their size where they gain anything, and how much more they have to do to the model then."""
 
 
 def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
@@ -148,6 +154,16 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     if level == "graph":
         trust = max(trust, (max(t.incomplete or 0.0 for t in trials) - LITTLE) / (MUCH - LITTLE))
     return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
+
+
+def may_grow(chosen: EvidenceTrial) -> bool:
+    """Says whether subgraphs with most evidence per node do so little that larger ones may be better."""
+    return _does_little(chosen)
+
+
+def grows(chosen: EvidenceTrial, grown: float) -> bool:
+    """Says whether subgraphs that gain by their size have an effect, ``grown``, that is worth it."""
+    return chosen.effect is not None and grown > chosen.effect + MORE
 
 
 def says_little(chosen: EvidenceTrial) -> bool:

@@ -36,6 +36,7 @@ class Consensus:
         beside: What the model's loss without each node counts in masks, where the distribution counts 1.
         strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
         gradients: What gradients count in an instance's own evidence.
+        growth: What a subgraph gains by its size: its evidence counts by the node for 0, as a whole for 1.
         names: Features of nodes that are names, shape ``[V, 2]``; see :mod:`~gflowexplainer.rewards.kinds`.
     """
 
@@ -47,6 +48,7 @@ class Consensus:
     beside: float = 0.0
     strongest_loss: float = 0.0
     gradients: GradientShare = field(default_factory=GradientShare)
+    growth: float = 0.0
     names: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.double))
 
     @property
@@ -74,7 +76,8 @@ class Consensus:
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
-        scalars = [self.spread, self.beside, self.strongest_loss, self.gradients.share, self.gradients.usual]
+        gradients = self.gradients
+        scalars = [self.spread, self.beside, self.strongest_loss, gradients.share, gradients.usual, self.growth]
         found = {"basis": self.basis, "weight": self.weight, "trials": rows}
         found["scalars"] = torch.tensor(scalars, dtype=torch.double)
         if self.gradients.share:
@@ -89,9 +92,9 @@ class Consensus:
             basis, weight = tensors["basis"], tensors["weight"]
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
-            spread, beside, strongest_loss, share, usual = tensors["scalars"].tolist()
+            spread, beside, strongest_loss, share, usual, growth = tensors["scalars"].tolist()
             gradients = GradientShare(share, usual, tensors["blank"]) if share else GradientShare()
-            consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients)
+            consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients, growth)
             return replace(consensus, names=tensors["names"].reshape(-1, 2)) if "names" in tensors else consensus
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(

@@ -10,8 +10,9 @@ sum over its nodes and inner edges,
 
 and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that a subgraph gains nothing by growing
 beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
-in the instance itself and is believed (:mod:`~gflowexplainer.rewards.belief`), more of it counts more:
-:math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here knows how large a subgraph may become.
+in the instance itself and is believed, or where what has most evidence per node does little to the model
+(:mod:`~gflowexplainer.rewards.belief`), more of it counts more: :math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here
+knows how large a subgraph may become.
 
 Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the
 size: otherwise ends that speak against the link would be outweighed by ever more nodes around them.
@@ -42,7 +43,6 @@ from gflowexplainer.rewards.evidence import Evidence
 
 Numbers = TypeVar("Numbers", Tensor, NDArray[Any])
 _LEAST_SPREAD = 0.2
-_OWN_GROWTH = 0.25
 _TIE = 0.03
 """What doubling a subgraph costs, in units of the spread of log-rewards over ln 2: enough to decide between equals."""
 _SQUARE = 256
@@ -197,7 +197,7 @@ class ConsensusReward(Reward):
         usual = usual / torch.bincount(owner, minlength=number).clamp(min=1)
         row = instances.neighbor_row
         pair = self.node_value[row] + self.node_value[instances.neighbor] + self.entry_value
-        pair = self._directed(pair) / 2 ** (1 - self._growth)
+        pair = self._directed(pair) / 2 ** (1 - self.consensus.growth)
         best = segment_max(pair.double(), instances.owner[row], number)
         gap = ((best - usual) / _STRONGEST).to(self.spread)
         self.spread = torch.where(torch.isfinite(gap), torch.maximum(self.spread, gap), self.spread)
@@ -249,14 +249,16 @@ class ConsensusReward(Reward):
     def _per_node(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
         """Returns the log-score of subgraphs of some evidence and size."""
         size = size.clamp(min=1)
-        scale = size ** (1 - self._growth) if self._growth else size
+        growth = self.consensus.growth
+        scale = size ** (1 - growth) if growth else size
         return self._directed(evidence) / scale - self._tie.index_select(0, instance) * size.log()
 
     def _log_score_on_cpu(self, subgraphs: Subgraphs) -> NDArray[Any]:
         """Does the same by NumPy, which begins sooner."""
         evidence, size = self._summed_on_cpu(subgraphs)
         size = np.maximum(size, 1)
-        scale = (torch.from_numpy(size) ** (1 - self._growth)).numpy() if self._growth else size
+        growth = self.consensus.growth
+        scale = (torch.from_numpy(size) ** (1 - growth)).numpy() if growth else size
         tie = self._tie.numpy()
         if tie.size > 1:
             tie = tie[subgraphs.instance.numpy()]
@@ -311,10 +313,6 @@ class ConsensusReward(Reward):
             pairs *= filled.take(other, axis=1)
         row = np.arange(members.shape[0]).repeat(one.size)
         return np.bincount(row, weights=pairs.reshape(-1), minlength=members.shape[0])
-
-    @property
-    def _growth(self) -> float:
-        return _OWN_GROWTH if self.consensus.uses_own else 0.0
 
     def _directed(self, value: Numbers) -> Numbers:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""

@@ -24,7 +24,7 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import segment_argmax, segment_max
-from gflowexplainer.rewards.belief import choose, weight_beside
+from gflowexplainer.rewards.belief import GROWTH, choose, grows, may_grow, weight_beside
 from gflowexplainer.rewards.best_rated import Effect, effect_of
 from gflowexplainer.rewards.consensus import Consensus, ridge_of
 from gflowexplainer.rewards.evidence import (
@@ -161,15 +161,15 @@ class Fitting:
         rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
         return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, held_back, fold)
 
-    def effect(self, description: Description, weights: Tensor) -> Effect | None:
-        """Asks the model what the subgraphs do that weights rate best, evidence per node; ``None`` of values.
+    def effect(self, description: Description, weights: Tensor, growth: float = 0.0) -> Effect | None:
+        """Asks the model what the subgraphs do that weights rate best, with some ``growth``; ``None`` of values.
 
         ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
         """
         if self.label is None:
             return None
         own = weights[self.label[self.subgraphs.instance]]
-        rating = (description.rows * own).sum(dim=1) / self.subgraphs.size
+        rating = (description.rows * own).sum(dim=1) / self.subgraphs.size.double() ** (1 - growth)
         best = segment_argmax(rating, self.subgraphs.instance, len(self.inputs))
         name = tuple(best.tolist())
         if name not in self._effects:
@@ -274,12 +274,24 @@ def learn_consensus(
     best = choose(trials, values=not classes)
     _, basis, weight = tried[trials.index(best)]
     beside = weight_beside(trials, best, inputs.instances.level)
-    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, names=names)
+    growth = growth_of(fitting, described[best.evidence], weight, best)
+    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, growth=growth, names=names)
     if not consensus.needs_own:
         return consensus
     consensus = replace(consensus, gradients=gradients)
     own = lost.evidence(members, followed=consensus.uses_own, gradients=gradients)
     return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
+
+
+def growth_of(fitting: Fitting, description: Description, weights: Tensor, chosen: EvidenceTrial) -> float:
+    """Returns what subgraphs gain by their size; of shared evidence the model is asked whether that does more to it."""
+    instances = fitting.inputs.instances
+    if not chosen.evidence.is_shared:
+        return GROWTH
+    if instances.level == "graph" or instances.other_end is not None or not may_grow(chosen):
+        return 0.0
+    grown = fitting.effect(description, weights, GROWTH)
+    return GROWTH if grown is not None and grows(chosen, grown.size) else 0.0
 
 
 def _worth(told: Sequence[float]) -> int:
