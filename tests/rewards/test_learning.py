@@ -1,9 +1,7 @@
 """How evidence is learned and scored: the held-out score against scikit-learn, models that are known."""
 
-import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
 
 from gflowexplainer.choices import EvidenceType
@@ -15,7 +13,7 @@ from gflowexplainer.rewards import calibration
 from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, random_subgraphs
 from gflowexplainer.rewards.consensus import ridge_of
 from gflowexplainer.rewards.evidence import Evidence
-from gflowexplainer.rewards.learning import CAUTION, WORTH, Candidates, Description, Fitting, held_out
+from gflowexplainer.rewards.learning import CAUTION, WORTH, Candidates, Description, Fitting
 from gflowexplainer.rewards.least_squares import Restraint
 from gflowexplainer.rewards.measuring import Measurements
 from gflowexplainer.settings import Settings
@@ -34,29 +32,6 @@ from gflowexplainer.testing import GraphModel, random_graph
 def test_pooling_is_weakened_until_classes_describe_themselves_for_three_quarters(classes, pooling, wanted) -> None:
     label = torch.repeat_interleave(torch.arange(len(classes)), torch.tensor(classes))
     assert Candidates(pooling=pooling).poolings(label) == pytest.approx(wanted)
-
-
-@pytest.mark.parametrize("folds", [2, 3, 6])
-def test_held_out_is_the_share_that_the_other_folds_predict(folds) -> None:
-    generator = torch.Generator().manual_seed(0)
-    instance = torch.arange(6).repeat_interleave(20)
-    description = torch.randn(120, 3, generator=generator).double()
-    measured = description @ torch.tensor([1.0, -2.0, 0.5]).double() + torch.randn(120, generator=generator).double()
-    fold = (instance % folds).long()
-    found = held_out(
-        description, measured, instance, None, 0, torch.zeros(3), [Restraint(1.0), Restraint(caution=100.0)], fold
-    )
-    left = total = 0.0
-    centred = [
-        np.concatenate([v[instance == i].numpy() - v[instance == i].numpy().mean(axis=0) for i in range(6)])
-        for v in (description, measured)
-    ]
-    for part in range(folds):
-        here = fold.numpy() == part
-        model = LinearRegression(fit_intercept=False).fit(centred[0][~here], centred[1][~here])
-        left += ((centred[1][here] - model.predict(centred[0][here])) ** 2).sum()
-        total += (centred[1][here] ** 2).sum()
-    assert found == pytest.approx([1 - left / total] * 2)
 
 
 def test_weights_of_many_kinds_are_held_back_where_instances_are_few() -> None:

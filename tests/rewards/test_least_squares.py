@@ -8,7 +8,7 @@ import torch
 from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
-from gflowexplainer.rewards.least_squares import LeastSquares, Restraint
+from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_out
 
 COUNTS = [40, 15, 25, 30]
 LABEL = torch.tensor([0, 1, 0, 1])
@@ -148,3 +148,26 @@ def test_caution_multiplies_penalties(pooling) -> None:
     cautious = LeastSquares(description, measured, instance, LABEL, ridge).weights(2, Restraint(pooling, 10.0))
     plain = LeastSquares(description, measured, instance, LABEL, 10 * ridge).weights(2, Restraint(pooling))
     torch.testing.assert_close(cautious, plain)
+
+
+@pytest.mark.parametrize("folds", [2, 3, 6])
+def test_held_out_is_the_share_that_the_other_folds_predict(folds) -> None:
+    generator = torch.Generator().manual_seed(0)
+    instance = torch.arange(6).repeat_interleave(20)
+    description = torch.randn(120, 3, generator=generator).double()
+    measured = description @ torch.tensor([1.0, -2.0, 0.5]).double() + torch.randn(120, generator=generator).double()
+    fold = (instance % folds).long()
+    found = held_out(
+        description, measured, instance, None, 0, torch.zeros(3), [Restraint(1.0), Restraint(caution=100.0)], fold
+    )
+    left = total = 0.0
+    centred = [
+        np.concatenate([v[instance == i].numpy() - v[instance == i].numpy().mean(axis=0) for i in range(6)])
+        for v in (description, measured)
+    ]
+    for part in range(folds):
+        here = fold.numpy() == part
+        model = LinearRegression(fit_intercept=False).fit(centred[0][~here], centred[1][~here])
+        left += ((centred[1][here] - model.predict(centred[0][here])) ** 2).sum()
+        total += (centred[1][here] ** 2).sum()
+    assert found == pytest.approx([1 - left / total] * 2)

@@ -39,7 +39,7 @@ from gflowexplainer.rewards.evidence import (
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradient_share import find_gradient_share
 from gflowexplainer.rewards.gradients import GradientShare
-from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, shares_of, within
+from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_out
 from gflowexplainer.rewards.measuring import Measurements, Measuring, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
 
@@ -329,48 +329,6 @@ def _strongest_losses(inputs: TaskInputs, own: Tensor) -> Tensor:
     value = value.abs() if inputs.target.label is None else value.clamp(min=0)
     value[instances.roots] = 0
     return segment_max(value, instances.owner, len(instances), empty=0.0)
-
-
-def held_out(
-    description: Tensor,
-    measured: Tensor,
-    instance: Tensor,
-    label: Tensor | None,
-    num_classes: int,
-    ridge: Tensor,
-    held_back: Sequence[Restraint],
-    fold: Tensor,
-) -> list[float]:
-    """Returns the share of variance within instances that weights explain which were fitted to the other folds.
-
-    Args:
-        description: Descriptions of ``B`` subgraphs, shape ``[B, P]``.
-        measured: What was measured of each, shape ``[B]``.
-        instance: Instance of each, shape ``[B]``.
-        label: Class of each instance, shape ``[I]``; ``None`` for regression.
-        num_classes: Number of classes; 0 for regression.
-        ridge: Penalty of each standardised weight, shape ``[P]``.
-        held_back: Ways to hold weights back that are tried.
-        fold: The fold of each subgraph, from 0, shape ``[B]``.
-
-    Returns:
-        The share that weights explain which are held back in each of these ways.
-    """
-    left, total = [0.0] * len(held_back), 0.0
-    for part in range(int(fold.max()) + 1):
-        seen, rest = torch.nonzero(fold != part).flatten(), torch.nonzero(fold == part).flatten()
-        if not seen.numel() or not rest.numel():
-            continue
-        fitted = LeastSquares(description[seen], measured[seen], instance[seen], label, ridge)
-        row = -1 if label is None else label[instance[rest]]
-        share, described = shares_of(instance[rest]), description[rest].double()
-        wanted = within(measured[rest], instance[rest], share)
-        total += float((share * wanted.square()).sum())
-        for number, one in enumerate(held_back):
-            predicted = (described * fitted.weights(num_classes, one)[row]).sum(dim=1)
-            given = within(predicted, instance[rest], share)
-            left[number] += float((share * (wanted - given).square()).sum())
-    return [1 - one / total if total > 0 else 0.0 for one in left]
 
 
 def _folds(inputs: TaskInputs, subgraphs: Subgraphs, number: int, seed: int) -> Tensor:
