@@ -21,9 +21,9 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.consensus import PAIR_RIDGE, RIDGE, Consensus
+from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
-from gflowexplainer.rewards.evidence import Evidence, raw_evidence
+from gflowexplainer.rewards.evidence import PAIR_RIDGE, RIDGE, Evidence, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.learning import Candidates, learn_consensus
 from gflowexplainer.rewards.least_squares import LeastSquares, Restraint

@@ -3,7 +3,10 @@ import json
 import pytest
 
 from gflowexplainer import GFlowExplainer
+from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.rewards.evidence_report import EvidenceReport
+from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.testing import NodeModel, random_graph
 
 
@@ -26,6 +29,15 @@ def test_a_fitted_explainer_says_which_evidence_it_took(tmp_path):
     explainer.save(tmp_path)
     again = GFlowExplainer.load(tmp_path).evidence_report()
     assert again.trials == report.trials
+
+
+def test_it_says_in_words_how_own_evidence_and_size_count():
+    trial = EvidenceTrial(EvidenceType.shared, 0.5, "induced", False, 0.5, 0.9)
+    plain, told = EvidenceReport(trial, (trial,)), EvidenceReport(trial, (trial,), 0.4, by_likeness=True, growth=0.25)
+    for words in ("40 % by gradients", "usual of nodes of its kind", "larger subgraphs"):
+        assert words not in str(plain)
+        assert words in str(told)
+    assert {name: told.to_dict()[name] for name in ("by_likeness", "growth")} == {"by_likeness": True, "growth": 0.25}
 
 
 def test_evidence_that_was_asked_for_is_the_only_one_tried():

@@ -15,12 +15,9 @@ from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.model.target import Target
-from gflowexplainer.rewards.evidence import Evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradients import GradientShare
-
-RIDGE, PAIR_RIDGE = 1e-3, 1e-2
-"""Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
+from gflowexplainer.rewards.likeness import Likeness
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,7 @@ class Consensus:
         strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
         gradients: What gradients count in an instance's own evidence.
         growth: What a subgraph gains by its size: its evidence counts by the node for 0, as a whole for 1.
+        likeness: What nodes of some kind usually add to a value, which counts in own evidence.
         names: Features of nodes that are names, shape ``[V, 2]``; see :mod:`~gflowexplainer.rewards.kinds`.
     """
 
@@ -49,6 +47,7 @@ class Consensus:
     strongest_loss: float = 0.0
     gradients: GradientShare = field(default_factory=GradientShare)
     growth: float = 0.0
+    likeness: Likeness = field(default_factory=Likeness)
     names: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.double))
 
     @property
@@ -82,6 +81,11 @@ class Consensus:
         found["scalars"] = torch.tensor(scalars, dtype=torch.double)
         if self.gradients.share:
             found["blank"] = self.gradients.blank
+        if self.likeness.counts:
+            found["likeness"] = torch.cat(
+                [self.likeness.weight, self.likeness.weight.new_tensor([self.likeness.level])]
+            )
+            found["likeness_basis"] = self.likeness.basis
         return found | ({"names": self.names} if self.names.numel() else {})
 
     @classmethod
@@ -95,6 +99,10 @@ class Consensus:
             spread, beside, strongest_loss, share, usual, growth = tensors["scalars"].tolist()
             gradients = GradientShare(share, usual, tensors["blank"]) if share else GradientShare()
             consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients, growth)
+            if "likeness" in tensors:
+                usual = tensors["likeness"]
+                likeness = Likeness(tensors["likeness_basis"], usual[:-1], float(usual[-1]))
+                consensus = replace(consensus, likeness=likeness)
             return replace(consensus, names=tensors["names"].reshape(-1, 2)) if "names" in tensors else consensus
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
@@ -107,9 +115,5 @@ class Consensus:
             return self
         gradients = replace(self.gradients, blank=self.gradients.blank.to(device))
         basis, weight, names = (tensor.to(device) for tensor in (self.basis, self.weight, self.names))
-        return replace(self, basis=basis, weight=weight, gradients=gradients, names=names)
-
-
-def ridge_of(evidence: Evidence) -> Tensor:
-    """Returns the penalty of each standardised weight, shape ``[P]``."""
-    return torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
+        likeness = self.likeness.to(device)
+        return replace(self, basis=basis, weight=weight, gradients=gradients, likeness=likeness, names=names)

@@ -22,6 +22,8 @@ _ROWS_AT_ONCE = 8192
 _FEW = 512
 """Nodes up to which NumPy is done before torch has begun."""
 _NO_SPREAD = 1e-6
+RIDGE, PAIR_RIDGE = 1e-3, 1e-2
+"""Penalties of standardised weights; edges by kinds are many and rare, so they are held back more."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,11 @@ class Evidence:
         """Marks the columns of a description that count edges by kinds, shape ``[P]``."""
         place = torch.arange(self.num_columns, device=self.kind.device)
         return place >= self.kind.size(1) + 2 + num_relations(self.instances)
+
+
+def ridge_of(evidence: Evidence) -> Tensor:
+    """Returns the penalty of each standardised weight, shape ``[P]``."""
+    return torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
 
 
 def num_relations(instances: Instances) -> int:

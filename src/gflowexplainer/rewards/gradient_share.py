@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.rewards.consensus import RIDGE
+from gflowexplainer.rewards.evidence import RIDGE
 from gflowexplainer.rewards.gradients import GradientShare, telling_nothing
 from gflowexplainer.rewards.least_squares import LeastSquares, Restraint
 from gflowexplainer.rewards.measuring import Measurements, gradients_of_some, sums_over

@@ -26,7 +26,7 @@ from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import segment_argmax, segment_max
 from gflowexplainer.rewards.belief import GROWTH, choose, grows, may_grow, weight_beside
 from gflowexplainer.rewards.best_rated import Effect, effect_of
-from gflowexplainer.rewards.consensus import Consensus, ridge_of
+from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.evidence import (
     Evidence,
     basis_of,
@@ -34,12 +34,14 @@ from gflowexplainer.rewards.evidence import (
     has_own_class,
     has_shared,
     raw_evidence,
+    ridge_of,
     tells_by_features,
 )
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradient_share import find_gradient_share
 from gflowexplainer.rewards.gradients import GradientShare
 from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_out
+from gflowexplainer.rewards.likeness import PLAINLY, find_likeness
 from gflowexplainer.rewards.measuring import Measurements, Measuring, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
 
@@ -257,7 +259,8 @@ def learn_consensus(
         basis = basis_of(_without_rare_classes(inputs, kind, raw))
         evidence = Evidence.of(inputs.instances, raw, basis)
         described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence) * caution)
-    fitting, tried = Fitting(inputs, subgraphs, _folds(inputs, subgraphs, candidates.folds, seed)), list[Tried]()
+    side = _sides(inputs, candidates.folds, seed)
+    fitting, tried = Fitting(inputs, subgraphs, _folds(subgraphs, side, seed)), list[Tried]()
     for keep, removal in product(candidates.keep_probabilities, candidates.removals):
         found = measuring.measure(subgraphs, keep, removal)
         told, measured = -math.inf, dict[str, Any](keep_probability=keep, removal=removal)
@@ -278,9 +281,17 @@ def learn_consensus(
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, growth=growth, names=names)
     if not consensus.needs_own:
         return consensus
-    consensus = replace(consensus, gradients=gradients)
     own = lost.evidence(members, followed=consensus.uses_own, gradients=gradients)
-    return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
+    return _reading_own(replace(consensus, gradients=gradients), inputs, own, members, side)
+
+
+def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: Tensor, side: Tensor) -> Consensus:
+    """Adds what own evidence ``[n, 1]`` is read by: what is usual of nodes of a kind, and what of the strongest."""
+    likeness = find_likeness(inputs, own, known, consensus.names, side)
+    beside = consensus.beside * (PLAINLY if likeness.counts else 1.0)
+    own = likeness.bring_near(inputs, own, consensus.names) * known[:, None]
+    strongest = float(_strongest_losses(inputs, own).median())
+    return replace(consensus, likeness=likeness, beside=beside, strongest_loss=strongest)
 
 
 def growth_of(fitting: Fitting, description: Description, weights: Tensor, chosen: EvidenceTrial) -> float:
@@ -331,13 +342,17 @@ def _strongest_losses(inputs: TaskInputs, own: Tensor) -> Tensor:
     return segment_max(value, instances.owner, len(instances), empty=0.0)
 
 
-def _folds(inputs: TaskInputs, subgraphs: Subgraphs, number: int, seed: int) -> Tensor:
-    """Puts instances into so many folds alike, or of one alone its subgraphs into two, shape ``[B]``."""
-    instances = inputs.instances
-    if len(instances) > 1:
-        order = torch.argsort(uniform(seed, instances.own_key, _FOLD))
-        side = torch.empty_like(order)
-        side[order] = torch.arange(len(order), device=order.device) % number
+def _sides(inputs: TaskInputs, number: int, seed: int) -> Tensor:
+    """Puts instances into so many folds alike, shape ``[I]``."""
+    order = torch.argsort(uniform(seed, inputs.instances.own_key, _FOLD))
+    side = torch.empty_like(order)
+    side[order] = torch.arange(len(order), device=order.device) % number
+    return side
+
+
+def _folds(subgraphs: Subgraphs, side: Tensor, seed: int) -> Tensor:
+    """Returns the fold of each subgraph: that of its instance, or of one instance alone one of two, shape ``[B]``."""
+    if side.numel() > 1:
         return side[subgraphs.instance]
     every = torch.arange(len(subgraphs), device=subgraphs.instance.device)
     return (uniform(seed, every, _FOLD) < 0.5).long()
