@@ -6,6 +6,7 @@ import pytest
 
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.rewards.belief import choose, grows, may_grow, says_little, weight_beside
+from gflowexplainer.rewards.best_rated import Effect
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 
@@ -213,18 +214,14 @@ def test_what_does_far_less_than_features_is_not_taken_even_if_it_explains_more(
 
 
 @pytest.mark.parametrize(
-    ("effect", "incomplete", "grown", "wanted"),
+    ("best", "grown", "wanted"),
     [
-        (0.1, 0.0, 0.4, True),  # one node does little, and more of them do more
-        (0.4, 0.0, 0.42, False),  # hardly more
-        (0.6, 0.0, 0.9, False),  # it holds the class, or is needed, already
-        (0.4, 0.6, 0.9, False),  # it is needed, among others elsewhere
+        (Effect(0.1, 0.0, 0.6), 0.4, True),  # one node does little, and more of them do more
+        (Effect(0.4, 0.0, 0.6), 0.42, False),  # hardly more
+        (Effect(0.3, 0.0, 0.0), 0.5, False),  # more, but nothing is lacking
+        (Effect(0.6, 0.0, 0.6), 0.9, False),  # it does much already
+        (Effect(0.4, 0.6, 0.6), 0.9, False),  # it is needed, among others elsewhere
     ],
 )
-def test_subgraphs_grow_where_what_says_most_does_little_and_more_of_it_does_more(effect, incomplete, grown, wanted):
-    chosen = replace(trial("shared", 0.5), effect=effect, incomplete=incomplete)
-    assert (may_grow(chosen) and grows(chosen, grown)) == wanted
-
-
-def test_subgraphs_do_not_grow_where_the_model_cannot_be_asked() -> None:
-    assert not may_grow(trial("shared", 0.5))
+def test_subgraphs_grow_where_what_says_most_does_little_and_more_of_it_does_more(best, grown, wanted) -> None:
+    assert (may_grow(best) and grows(best, Effect(grown, 0.0, 0.0))) == wanted

@@ -27,25 +27,25 @@ class OneFeature(nn.Module):
 
 # With the class certain and nothing else to hold it, the probability is 1 with it and falls by 1 without it.
 @pytest.mark.parametrize(
-    ("needed", "places", "best", "size", "incomplete"),
+    ("needed", "places", "best", "wanted"),
     [
-        (1, [0], 0, 1.0, 0.0),
-        (1, [0], 1, 0.0, 0.0),
+        (1, [0], 0, (1.0, 0.0, 0.0)),
+        (1, [0], 1, (0.0, 0.0, 1.0)),
         # Another place stands in for it: it is enough and not needed.
-        (1, [0, 2], 0, 0.5, 0.0),
+        (1, [0, 2], 0, (0.5, 0.0, 0.0)),
         # Two places are needed, and it is one of them.
-        (2, [0, 2], 0, 0.5, 1.0),
-        (2, [0, 2], 1, 0.0, 0.0),
+        (2, [0, 2], 0, (0.5, 1.0, 1.0)),
+        (2, [0, 2], 1, (0.0, 0.0, 1.0)),
     ],
 )
 def test_the_effect_is_what_the_model_says_with_only_what_is_rated_best_and_without_it(
-    needed: int, places: list[int], best: int, size: float, incomplete: float
+    needed: int, places: list[int], best: int, wanted: tuple[float, ...]
 ) -> None:
     graph = Data(x=torch.zeros(4, 1), edge_index=torch.tensor([[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]]))
     graph.x[places] = 1
     inputs = TaskInputs.of(Predictor(OneFeature(needed), level="graph", num_hops=1), Instances.of_graphs([graph]))
     rated_best = Subgraphs(torch.tensor([0]), torch.tensor([[best]]))
-    assert effect_of(inputs, rated_best) == pytest.approx((size, incomplete), abs=0.01)
+    assert effect_of(inputs, rated_best) == pytest.approx(wanted, abs=0.01)
 
 
 def test_what_weights_rate_best_is_by_evidence_per_node_and_the_model_is_asked_about_it_once() -> None:
@@ -59,12 +59,12 @@ def test_what_weights_rate_best_is_by_evidence_per_node_and_the_model_is_asked_a
     fitting = Fitting(inputs, subgraphs, torch.zeros(3, dtype=torch.long))
     weights = torch.tensor([[1.0, 1.5]]).double().expand(3, -1)
     found = fitting.effect(description, weights)
-    assert found == pytest.approx((1.0, 0.0), abs=0.01)
+    assert found == pytest.approx((1.0, 0.0, 0.0), abs=0.01)
     asked = inputs.predictor.num_evaluations
     assert fitting.effect(description, 7 * weights) == found
     assert inputs.predictor.num_evaluations == asked
     other = fitting.effect(description, weights * torch.tensor([1.0, 2.0]))
-    assert other == pytest.approx((0.0, 0.0), abs=0.01)
+    assert other == pytest.approx((0.0, 0.0, 1.0), abs=0.01)
     assert inputs.predictor.num_evaluations > asked
     # Where more evidence counts more, it is the two together.
     assert fitting.effect(description, weights, growth=0.5) == other

@@ -1,7 +1,5 @@
 """How large explanations of nodes become: the model is asked whether more evidence does more."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -44,9 +42,6 @@ def chosen_growth(threshold: float, evidence: EvidenceType = EvidenceType.shared
     description = Description(torch.eye(1), torch.tensor(EVIDENCE).double()[:, None], torch.zeros(1))
     weights = torch.ones(3, 1).double()
     trial = EvidenceTrial(evidence, 0.8, "induced", False, 0.5, 0.9)
-    effect = fitting.effect(description, weights)
-    assert effect is not None
-    trial = replace(trial, effect=effect.size, incomplete=effect.incomplete)
     return growth_of(fitting, description, weights, trial)
 
 

@@ -21,7 +21,8 @@ contexts have shown to be needed, though it is not enough, is not given up for s
 
 How large what it rates best becomes is asked of the model too. Evidence counts by the node. But where one node around
 the explained one says more than all others, that is this node alone, and does little to the model. There more evidence
-counts more, if that does more to it; what single nodes do in the instance itself always adds up so.
+counts more, if that does more to it. Where the node alone holds the class, and others would too, as in citation graphs,
+nothing is lacking. What single nodes do in the instance itself always adds up so.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gflowexplainer.choices import EvidenceType
+from gflowexplainer.rewards.best_rated import Effect
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 BELIEVED = 0.87
@@ -156,14 +158,14 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
 
 
-def may_grow(chosen: EvidenceTrial) -> bool:
-    """Says whether subgraphs with most evidence per node do so little that larger ones may be better."""
-    return _does_little(chosen)
+def may_grow(best: Effect) -> bool:
+    """Says whether subgraphs with most evidence per node do so little, and lack so much, that others may be better."""
+    return max(best.size, best.incomplete) < HELD and best.lacking > LITTLE
 
 
-def grows(chosen: EvidenceTrial, grown: float) -> bool:
-    """Says whether subgraphs that gain by their size have an effect, ``grown``, that is worth it."""
-    return chosen.effect is not None and grown > chosen.effect + MORE
+def grows(best: Effect, grown: Effect) -> bool:
+    """Says whether subgraphs that gain by their size do enough more for it."""
+    return grown.size > best.size + MORE
 
 
 def says_little(chosen: EvidenceTrial) -> bool:

@@ -299,10 +299,13 @@ def growth_of(fitting: Fitting, description: Description, weights: Tensor, chose
     instances = fitting.inputs.instances
     if not chosen.evidence.is_shared:
         return GROWTH
-    if instances.level == "graph" or instances.other_end is not None or not may_grow(chosen):
+    if instances.level == "graph" or instances.other_end is not None:
+        return 0.0
+    best = fitting.effect(description, weights)
+    if best is None or not may_grow(best):
         return 0.0
     grown = fitting.effect(description, weights, GROWTH)
-    return GROWTH if grown is not None and grows(chosen, grown.size) else 0.0
+    return GROWTH if grown is not None and grows(best, grown) else 0.0
 
 
 def _worth(told: Sequence[float]) -> int:
