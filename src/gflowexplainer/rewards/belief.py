@@ -160,7 +160,7 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
 
 def may_grow(best: Effect) -> bool:
     """Says whether subgraphs with most evidence per node do so little, and lack so much, that others may be better."""
-    return max(best.size, best.incomplete) < HELD and best.lacking > LITTLE
+    return _is_little(best.size, best.incomplete) and best.lacking > LITTLE
 
 
 def grows(best: Effect, grown: Effect) -> bool:
@@ -176,7 +176,11 @@ def says_little(chosen: EvidenceTrial) -> bool:
 
 def _does_little(trial: EvidenceTrial) -> bool:
     """Says whether the subgraphs that evidence rates best neither hold a class nor are needed for it."""
-    return trial.effect is not None and max(trial.effect, trial.incomplete or 0.0) < HELD
+    return trial.effect is not None and _is_little(trial.effect, trial.incomplete or 0.0)
+
+
+def _is_little(effect: float, incomplete: float) -> bool:
+    return max(effect, incomplete) < HELD
 
 
 def _does_much(trial: EvidenceTrial) -> bool:

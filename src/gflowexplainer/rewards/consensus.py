@@ -82,10 +82,7 @@ class Consensus:
         if self.gradients.share:
             found["blank"] = self.gradients.blank
         if self.likeness.counts:
-            found["likeness"] = torch.cat(
-                [self.likeness.weight, self.likeness.weight.new_tensor([self.likeness.level])]
-            )
-            found["likeness_basis"] = self.likeness.basis
+            found |= self.likeness.tensors()
         return found | ({"names": self.names} if self.names.numel() else {})
 
     @classmethod
@@ -100,9 +97,7 @@ class Consensus:
             gradients = GradientShare(share, usual, tensors["blank"]) if share else GradientShare()
             consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients, growth)
             if "likeness" in tensors:
-                usual = tensors["likeness"]
-                likeness = Likeness(tensors["likeness_basis"], usual[:-1], float(usual[-1]))
-                consensus = replace(consensus, likeness=likeness)
+                consensus = replace(consensus, likeness=Likeness.from_tensors(tensors))
             return replace(consensus, names=tensors["names"].reshape(-1, 2)) if "names" in tensors else consensus
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(

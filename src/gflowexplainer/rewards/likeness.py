@@ -1,20 +1,22 @@
 """What nodes like it add to a value: an instance's own evidence, brought nearer to that of others of its kind.
 
 What is lost without a node is lost in this very graph, with all that a hole does to others. Where a value is a sum over
-nodes, as the solubility of a molecule is over its atoms, those of one kind with neighbours of the same kinds add about
-the same wherever they are, and what differs is chance. So what a node adds is described by its kind and by those around
-it. Where that predicts nearly all of what was measured in graphs that it was not fitted to, a node
-counts half by what was measured of it and half by what is usual of its like, and masks follow that nearly alone.
+nodes, as Crippen's logP is over atoms, those of one kind with neighbours of the same kinds add about the same wherever
+they are, and what differs is chance. So what a node adds is described by its kind and by those around it. Where that
+predicts nearly all of what was measured in graphs that it was not fitted to, a node counts half by what was measured of
+it and half by what is usual of its like, and masks follow that nearly alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from gflowexplainer.choices import EvidenceType
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_sum
 from gflowexplainer.rewards.evidence import PAIR_RIDGE, RIDGE, Evidence, basis_of, has_shared, raw_evidence
@@ -24,9 +26,9 @@ ALIKE = 0.85
 """Share of what nodes of a graph add that their kinds must predict, in graphs that were not fitted."""
 SHARE = 0.5
 """What is usual of its like counts so much in what a node adds."""
-_ROWS_AT_ONCE = 8192
 PLAINLY = 6.0
 """How many times as much own evidence counts in masks there: the value is a sum over nodes, not over subgraphs."""
+_ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,9 @@ class Surroundings:
     degree: Tensor
 
     @classmethod
-    def of(cls, inputs: TaskInputs, names: Tensor, basis: Tensor) -> Surroundings:
-        """Looks at nodes that a ``basis`` ``[R, D]`` of their features tells apart, some of which are ``names``."""
-        instances = inputs.instances
-        kind = Evidence.of(instances, raw_evidence(inputs, EvidenceType.shared, names=names), basis).kind
+    def of(cls, instances: Instances, raw: Tensor, basis: Tensor) -> Surroundings:
+        """Looks at nodes that a ``basis`` ``[R, D]`` of their ``raw`` evidence ``[n, R]`` tells apart."""
+        kind = Evidence.of(instances, raw, basis).kind
         around = segment_sum(kind[instances.neighbor], instances.neighbor_row, instances.num_nodes)
         return cls(kind, around, instances.degree.double())
 
@@ -92,10 +93,24 @@ class Likeness:
         """
         if not self.counts:
             return own
-        surroundings = Surroundings.of(inputs, names, self.basis)
+        raw = raw_evidence(inputs, EvidenceType.shared, names=names)
+        surroundings = Surroundings.of(inputs.instances, raw, self.basis)
         every = torch.arange(own.size(0), device=own.device)
         usual = torch.cat([surroundings.describe(nodes) @ self.weight for nodes in every.split(_ROWS_AT_ONCE)])
         return torch.lerp(own, (usual + self.level)[:, None].to(own), SHARE)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Returns everything as tensors, for a section of a file."""
+        return {
+            "likeness": torch.cat([self.weight, self.weight.new_tensor([self.level])]),
+            "likeness_basis": self.basis,
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Likeness:
+        """Reads what :meth:`tensors` gave."""
+        stored = tensors["likeness"]
+        return cls(tensors["likeness_basis"], stored[:-1], float(stored[-1]))
 
     def to(self, device: torch.device | str) -> Likeness:
         """Moves the weights to ``device``."""
@@ -117,8 +132,9 @@ def find_likeness(inputs: TaskInputs, own: Tensor, known: Tensor, names: Tensor,
         return Likeness()
     if len(inputs) == 1 or not has_shared(inputs, names):
         return Likeness()
-    basis = basis_of(raw_evidence(inputs, EvidenceType.shared, names=names))
-    surroundings, nodes = Surroundings.of(inputs, names, basis), torch.nonzero(known).flatten()
+    raw = raw_evidence(inputs, EvidenceType.shared, names=names)
+    basis, nodes = basis_of(raw), torch.nonzero(known).flatten()
+    surroundings = Surroundings.of(instances, raw, basis)
     described, owner, value = surroundings.describe(nodes), instances.owner[nodes], own[nodes, 0].double()
     ridge = surroundings.ridge()
     (alike,) = held_out(described, value, owner, None, 0, ridge, [Restraint()], side[owner])
