@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gflowexplainer.choices import EvidenceType
-from gflowexplainer.rewards.belief import choose, grows, may_grow, says_little, weight_beside
+from gflowexplainer.rewards.belief import choose, does_as_much, is_lacking, says_little, weight_beside
 from gflowexplainer.rewards.best_rated import Effect
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
@@ -214,14 +214,14 @@ def test_what_does_far_less_than_features_is_not_taken_even_if_it_explains_more(
 
 
 @pytest.mark.parametrize(
-    ("best", "grown", "wanted"),
+    ("best", "together", "wanted"),
     [
-        (Effect(0.1, 0.0, 0.6), 0.4, True),  # one node does little, and more of them do more
-        (Effect(0.4, 0.0, 0.6), 0.42, False),  # hardly more
+        (Effect(0.1, 0.0, 0.6), 0.4, True),  # it does little by itself, and what holds together does more
+        (Effect(0.4, 0.0, 0.6), 0.38, True),  # hardly less
+        (Effect(0.4, 0.0, 0.6), 0.3, False),  # less
         (Effect(0.3, 0.0, 0.0), 0.5, False),  # more, but nothing is lacking
-        (Effect(0.6, 0.0, 0.6), 0.9, False),  # it does much already
         (Effect(0.4, 0.6, 0.6), 0.9, False),  # it is needed, among others elsewhere
     ],
 )
-def test_subgraphs_grow_where_what_says_most_does_little_and_more_of_it_does_more(best, grown, wanted) -> None:
-    assert (may_grow(best) and grows(best, Effect(grown, 0.0, 0.0))) == wanted
+def test_places_hold_together_where_what_says_most_lacks_much(best, together, wanted) -> None:
+    assert (is_lacking(best) and does_as_much(Effect(together, 0.0, 0.0), best)) == wanted

@@ -66,5 +66,3 @@ def test_what_weights_rate_best_is_by_evidence_per_node_and_the_model_is_asked_a
     other = fitting.effect(description, weights * torch.tensor([1.0, 2.0]))
     assert other == pytest.approx((0.0, 0.0, 1.0), abs=0.01)
     assert inputs.predictor.num_evaluations > asked
-    # Where more evidence counts more, it is the two together.
-    assert fitting.effect(description, weights, growth=0.5) == other

@@ -16,7 +16,7 @@ from gflowexplainer.choices import Direction, EvidenceType
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import Subgraphs, subgraph_keys
+from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges, subgraph_keys
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
@@ -165,9 +165,9 @@ def test_of_two_removals_the_one_that_agrees_better_is_taken() -> None:
 def test_it_survives_a_file_and_another_file_is_refused() -> None:
     instances = Instances.of_graphs([kinds_graph(seed) for seed in range(3)])
     consensus = learn(Predictor(KindsAndBonds(), level="graph", num_hops=1), instances, removals=("isolate",))
-    consensus = replace(consensus, growth=0.25)
+    consensus = replace(consensus, cohesion=0.25)
     again = Consensus.from_tensors(consensus.tensors())
-    assert again.growth == 0.25
+    assert again.cohesion == 0.25
     assert torch.equal(again.basis, consensus.basis)
     assert torch.equal(again.weight, consensus.weight)
     assert (again.chosen, again.trials) == (consensus.chosen, consensus.trials)
@@ -257,6 +257,26 @@ def test_evidence_a_node_against_a_loop_over_networkx(level: str) -> None:
         assert float(found[row]) == pytest.approx(total / len(nodes), abs=1e-9)
     assert predictor.num_evaluations == asked
     assert reward.num_requests == len(subgraphs)
+
+
+def test_every_edge_counts_as_much_as_cohesion_asks_and_contributions_stay_as_they_were_learned() -> None:
+    data = random_graph(9, 0.3, seed=2)
+    instances = Instances.around_nodes(data.x, data.edge_index, [0, 3], 2)
+    predictor, learned = Predictor(NodeModel()), random_consensus(5, 3, 3)
+    target = Target.of(predictor, instances, torch.tensor([0, 1]))
+    edge = learned.weight[target.label, 4]
+    least = float(edge.mean())
+    assert edge.min() < least < edge.max()
+    plain, together = (
+        ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, target=target)
+        for consensus in (learned, replace(learned, cohesion=least))
+    )
+    subgraphs = connected_of(instances)
+    inside = torch.bincount(inner_edges(instances, subgraphs).subgraph, minlength=len(subgraphs))
+    raised = (least - edge).clamp(min=0)[subgraphs.instance] * inside / subgraphs.size
+    assert raised.max() > 0
+    torch.testing.assert_close(together.log_score(subgraphs), plain.log_score(subgraphs) + raised)
+    assert torch.equal(together.contributions(), plain.contributions())
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])

@@ -19,10 +19,10 @@ fitted to gradients is taken only if what it rates best does something to the cl
 have shown; or no less, enough by itself, where it describes gradients far better than anything describes contexts. What
 contexts have shown to be needed, though it is not enough, is not given up for something that holds a class by itself.
 
-How large what it rates best becomes is asked of the model too. Evidence counts by the node. But where one node around
-the explained one says more than all others, that is this node alone, and does little to the model. There more evidence
-counts more, if that does more to it. Where the node alone holds the class, and others would too, as in citation graphs,
-nothing is lacking. What single nodes do in the instance itself always adds up so.
+Evidence counts by the node, so around an explained one the few that say most stand alone, and lack others of their
+place that the model hardly tells from the rest. Where much is lacking, a place that holds together is preferred: an
+edge inside it counts at least seven tenths of what a node of the best subgraphs does, unless that does less to the
+model. Where the few hold the class, and others would too, as in citation graphs, nothing is lacking.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ SMALLER, APART = 0.05, 0.1
 taken."""
 WEAKER = 0.1
 """How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
-GROWTH, MORE = 0.25, 0.03
-"""What subgraphs gain by their size where they gain anything, and how much more they have to do to the model then."""
+COHESION = 0.7
+"""What an edge counts at least where subgraphs should hold together, as a share of what a node of the best says."""
+LESS = 0.03
+"""How much less those may do to the model."""
 
 
 def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
@@ -158,14 +160,14 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
     return BESIDE["graph" if level == "graph" else "node"] * min(max(trust, 0.0), 1.0)
 
 
-def may_grow(best: Effect) -> bool:
-    """Says whether subgraphs with most evidence per node do so little, and lack so much, that others may be better."""
-    return _is_little(best.size, best.incomplete) and best.lacking > LITTLE
+def is_lacking(best: Effect) -> bool:
+    """Says whether subgraphs with most evidence per node lack much of their own place, and not of others."""
+    return best.lacking > LITTLE and best.incomplete < HELD
 
 
-def grows(best: Effect, grown: Effect) -> bool:
-    """Says whether subgraphs that gain by their size do enough more for it."""
-    return grown.size > best.size + MORE
+def does_as_much(other: Effect, best: Effect) -> bool:
+    """Says whether others that hold together do as much to the model as those with most evidence per node."""
+    return other.size >= best.size - LESS
 
 
 def says_little(chosen: EvidenceTrial) -> bool:
@@ -176,11 +178,7 @@ def says_little(chosen: EvidenceTrial) -> bool:
 
 def _does_little(trial: EvidenceTrial) -> bool:
     """Says whether the subgraphs that evidence rates best neither hold a class nor are needed for it."""
-    return trial.effect is not None and _is_little(trial.effect, trial.incomplete or 0.0)
-
-
-def _is_little(effect: float, incomplete: float) -> bool:
-    return max(effect, incomplete) < HELD
+    return trial.effect is not None and max(trial.effect, trial.incomplete or 0.0) < HELD
 
 
 def _does_much(trial: EvidenceTrial) -> bool:

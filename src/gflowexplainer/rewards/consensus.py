@@ -19,6 +19,9 @@ from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradients import GradientShare
 from gflowexplainer.rewards.likeness import Likeness
 
+GROWTH = 0.25
+"""What subgraphs gain by their size where what single nodes do was measured in the instance itself, and adds up."""
+
 
 @dataclass(frozen=True)
 class Consensus:
@@ -33,7 +36,7 @@ class Consensus:
         beside: What the model's loss without each node counts in masks, where the distribution counts 1.
         strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
         gradients: What gradients count in an instance's own evidence.
-        growth: What a subgraph gains by its size: its evidence counts by the node for 0, as a whole for 1.
+        cohesion: What an edge inside a subgraph counts at least, where places should hold together; else 0.
         likeness: What nodes of some kind usually add to a value, which counts in own evidence.
         names: Features of nodes that are names, shape ``[V, 2]``; see :mod:`~gflowexplainer.rewards.kinds`.
     """
@@ -46,7 +49,7 @@ class Consensus:
     beside: float = 0.0
     strongest_loss: float = 0.0
     gradients: GradientShare = field(default_factory=GradientShare)
-    growth: float = 0.0
+    cohesion: float = 0.0
     likeness: Likeness = field(default_factory=Likeness)
     names: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.double))
 
@@ -54,6 +57,11 @@ class Consensus:
     def uses_own(self) -> bool:
         """Whether what the model loses without each node of the instance itself is part of the evidence."""
         return not self.chosen.evidence.is_shared
+
+    @property
+    def growth(self) -> float:
+        """What a subgraph gains by its size: evidence counts by the node for 0, as a whole for 1."""
+        return GROWTH if self.uses_own else 0.0
 
     @property
     def needs_own(self) -> bool:
@@ -76,9 +84,9 @@ class Consensus:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
         gradients = self.gradients
-        scalars = [self.spread, self.beside, self.strongest_loss, gradients.share, gradients.usual, self.growth]
+        scalars = [self.spread, self.beside, self.strongest_loss, gradients.share, gradients.usual, self.cohesion]
         found = {"basis": self.basis, "weight": self.weight, "trials": rows}
-        found["scalars"] = torch.tensor(scalars, dtype=torch.double)
+        found["numbers"] = torch.tensor(scalars, dtype=torch.double)
         if self.gradients.share:
             found["blank"] = self.gradients.blank
         if self.likeness.counts:
@@ -93,9 +101,9 @@ class Consensus:
             basis, weight = tensors["basis"], tensors["weight"]
             if basis.dim() != 2 or weight.dim() != 2:
                 raise ValueError(f"basis {tuple(basis.shape)} and weights {tuple(weight.shape)} do not fit")
-            spread, beside, strongest_loss, share, usual, growth = tensors["scalars"].tolist()
+            spread, beside, strongest_loss, share, usual, cohesion = tensors["numbers"].tolist()
             gradients = GradientShare(share, usual, tensors["blank"]) if share else GradientShare()
-            consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients, growth)
+            consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients, cohesion)
             if "likeness" in tensors:
                 consensus = replace(consensus, likeness=Likeness.from_tensors(tensors))
             return replace(consensus, names=tensors["names"].reshape(-1, 2)) if "names" in tensors else consensus

@@ -10,9 +10,9 @@ sum over its nodes and inner edges,
 
 and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that a subgraph gains nothing by growing
 beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
-in the instance itself and is believed, or where what has most evidence per node does little to the model
-(:mod:`~gflowexplainer.rewards.belief`), more of it counts more: :math:`\log R(s) = E(s) / |s|^{3/4}`. Nothing here
-knows how large a subgraph may become.
+in the instance itself and is believed, more of it counts more: :math:`\log R(s) = E(s) / |s|^{3/4}`. Where a few nodes
+with most evidence do little to the model (:mod:`~gflowexplainer.rewards.belief`), :math:`w_e` counts at least so much
+that places hold together. Nothing here knows how large a subgraph may become.
 
 Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the
 size: otherwise ends that speak against the link would be outweighed by ever more nodes around them.
@@ -91,7 +91,9 @@ class ConsensusReward(Reward):
                 "belongs to another model or another version; fit again."
             )
         self.consensus, self.direction = consensus, direction
-        self.node_value, self.entry_value = evidence.node_values(weight), evidence.entry_values(weight)
+        self.node_value, self._learned_edges = evidence.node_values(weight), evidence.entry_values(weight)
+        least = consensus.cohesion
+        self.entry_value = self._learned_edges.clamp(min=least) if least else self._learned_edges
         self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
         self._counted: Tensor | None = None
@@ -123,17 +125,22 @@ class ConsensusReward(Reward):
         return self._said() if self.own is None else self.own
 
     def _said(self) -> Tensor:
-        """Returns the evidence of each node and half of that of its edges, shape ``[n]``."""
-        return self.node_value + self._edge_sums / 2
+        """Returns the evidence of each node and half of that of its edges, as it was learned, shape ``[n]``."""
+        edges = self._sums_over_edges(self._learned_edges) if self.consensus.cohesion else self._edge_sums
+        return self.node_value + edges / 2
 
     @cached_property
     def _edge_sums(self) -> Tensor:
-        """The evidence of all edges of each node, shape ``[n]``."""
+        """What all edges of each node count, shape ``[n]``."""
+        return self._sums_over_edges(self.entry_value)
+
+    def _sums_over_edges(self, value: Tensor) -> Tensor:
+        """Adds up a value of neighbour entries ``[m]`` over those of each node, shape ``[n]``."""
         instances = self.instances
-        if not self.entry_value.is_cpu:
-            return segment_sum(self.entry_value, instances.neighbor_row, instances.num_nodes)
-        row, value = instances.array("neighbor_row"), self.entry_value.numpy()
-        return torch.from_numpy(np.bincount(row, weights=value, minlength=instances.num_nodes))
+        if not value.is_cpu:
+            return segment_sum(value, instances.neighbor_row, instances.num_nodes)
+        row = instances.array("neighbor_row")
+        return torch.from_numpy(np.bincount(row, weights=value.numpy(), minlength=instances.num_nodes))
 
     def said_share(self) -> Tensor | None:
         """Returns the evidence of each node as a share of the strongest of its graph, in [0, 1], shape ``[n]``.

@@ -31,20 +31,20 @@ class EvidenceReport:
         gradient_share: How far what a single node adds to a value is told by gradients, in [0, 1]; the rest by what is
             lost without it.
         by_likeness: Whether that counts half, and the other half is what nodes like it add in all graphs.
-        growth: What subgraphs gain by their size; 0 where evidence counts by the node.
+        cohesion: What an edge inside a subgraph counts at least; 0 where nothing but its learned weight counts.
     """
 
     chosen: EvidenceTrial
     trials: tuple[EvidenceTrial, ...]
     gradient_share: float = 0.0
     by_likeness: bool = False
-    growth: float = 0.0
+    cohesion: float = 0.0
 
     @classmethod
     def of(cls, consensus: Consensus) -> EvidenceReport:
         """Reads the report off what was learned."""
         likeness = consensus.likeness.counts
-        return cls(consensus.chosen, consensus.trials, consensus.gradients.share, likeness, consensus.growth)
+        return cls(consensus.chosen, consensus.trials, consensus.gradients.share, likeness, consensus.cohesion)
 
     @property
     def explained(self) -> float:
@@ -59,7 +59,7 @@ class EvidenceReport:
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
         rows = [asdict(trial) | {"evidence": trial.evidence.value} for trial in (self.chosen, *self.trials)]
-        names = ("gradient_share", "by_likeness", "growth")
+        names = ("gradient_share", "by_likeness", "cohesion")
         return {"chosen": rows[0], "trials": rows[1:]} | {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
@@ -74,8 +74,8 @@ class EvidenceReport:
             lines.append(f"What a node adds by itself is told to {100 * self.gradient_share:.0f} % by gradients.")
         if self.by_likeness:
             lines.append("Half of it is what is usual of nodes of its kind, in such surroundings, in all graphs.")
-        if self.growth and chosen.evidence.is_shared:
-            lines.append("The strongest node alone does little, so larger subgraphs with more evidence count more.")
+        if self.cohesion:
+            lines.append("What says most does little by itself, so subgraphs that hold together count more.")
         lines += [
             "",
             "evidence  kept  removal   by class  explained  reproducible  effect of the best  not enough",

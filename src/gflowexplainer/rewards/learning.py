@@ -24,15 +24,17 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import segment_argmax, segment_max
-from gflowexplainer.rewards.belief import GROWTH, choose, grows, may_grow, weight_beside
+from gflowexplainer.rewards.belief import COHESION, choose, does_as_much, is_lacking, weight_beside
 from gflowexplainer.rewards.best_rated import Effect, effect_of
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.evidence import (
     Evidence,
     basis_of,
+    edge_column,
     find_names_of,
     has_own_class,
     has_shared,
+    num_relations,
     raw_evidence,
     ridge_of,
     tells_by_features,
@@ -163,15 +165,19 @@ class Fitting:
         rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
         return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, held_back, fold)
 
-    def effect(self, description: Description, weights: Tensor, growth: float = 0.0) -> Effect | None:
-        """Asks the model what the subgraphs do that weights rate best, with some ``growth``; ``None`` of values.
+    def rating(self, description: Description, weights: Tensor) -> Tensor:
+        """Returns the evidence per node of the subgraphs by weights ``[C + 1, P]``, shape ``[B]``."""
+        own = weights[-1 if self.label is None else self.label[self.subgraphs.instance]]
+        return (description.rows * own).sum(dim=1) / self.subgraphs.size
+
+    def effect(self, description: Description, weights: Tensor) -> Effect | None:
+        """Asks the model what the subgraphs do that weights rate best; ``None`` of values.
 
         ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
         """
         if self.label is None:
             return None
-        own = weights[self.label[self.subgraphs.instance]]
-        rating = (description.rows * own).sum(dim=1) / self.subgraphs.size.double() ** (1 - growth)
+        rating = self.rating(description, weights)
         best = segment_argmax(rating, self.subgraphs.instance, len(self.inputs))
         name = tuple(best.tolist())
         if name not in self._effects:
@@ -277,8 +283,8 @@ def learn_consensus(
     best = choose(trials, values=not classes)
     _, basis, weight = tried[trials.index(best)]
     beside = weight_beside(trials, best, inputs.instances.level)
-    growth = growth_of(fitting, described[best.evidence], weight, best)
-    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, growth=growth, names=names)
+    cohesion = find_cohesion(fitting, described[best.evidence], weight) if best.evidence.is_shared else 0.0
+    consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, cohesion=cohesion, names=names)
     if not consensus.needs_own:
         return consensus
     own = lost.evidence(members, followed=consensus.uses_own, gradients=gradients)
@@ -294,18 +300,23 @@ def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: T
     return replace(consensus, likeness=likeness, beside=beside, strongest_loss=strongest)
 
 
-def growth_of(fitting: Fitting, description: Description, weights: Tensor, chosen: EvidenceTrial) -> float:
-    """Returns what subgraphs gain by their size; of shared evidence the model is asked whether that does more to it."""
+def find_cohesion(fitting: Fitting, description: Description, weights: Tensor) -> float:
+    """Returns what an edge inside a subgraph counts at least, by shared evidence; 0 where only its weight counts.
+
+    Only of explained nodes, where all edges are alike; the model is asked whether that does as much to it.
+    """
     instances = fitting.inputs.instances
-    if not chosen.evidence.is_shared:
-        return GROWTH
-    if instances.level == "graph" or instances.other_end is not None:
+    if instances.level == "graph" or instances.other_end is not None or num_relations(instances):
         return 0.0
     best = fitting.effect(description, weights)
-    if best is None or not may_grow(best):
+    if best is None or not is_lacking(best):
         return 0.0
-    grown = fitting.effect(description, weights, GROWTH)
-    return GROWTH if grown is not None and grows(best, grown) else 0.0
+    strongest = segment_max(fitting.rating(description, weights), fitting.subgraphs.instance, len(instances))
+    least = COHESION * float(strongest.median())
+    raised, edges = weights.clone(), edge_column(description.basis.size(1))
+    raised[:, edges] = raised[:, edges].clamp(min=least)
+    together = fitting.effect(description, raised)
+    return least if least > 0 and together is not None and does_as_much(together, best) else 0.0
 
 
 def _worth(told: Sequence[float]) -> int:
