@@ -62,6 +62,8 @@ SMALLER, APART = 0.05, 0.1
 taken."""
 WEAKER = 0.1
 """How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
+LACKING = 0.3
+"""By how much less probable a class has to be with only the best subgraphs for them to lack much."""
 COHESION = 0.7
 """What an edge counts at least where subgraphs should hold together, as a share of what a node of the best says."""
 LESS = 0.03
@@ -161,8 +163,8 @@ def weight_beside(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level:
 
 
 def is_lacking(best: Effect) -> bool:
-    """Says whether subgraphs with most evidence per node lack much of their own place, and not of others."""
-    return best.lacking > LITTLE and best.incomplete < HELD
+    """Says whether subgraphs with most evidence per node lack so much that others may be better."""
+    return best.lacking > LACKING
 
 
 def does_as_much(other: Effect, best: Effect) -> bool:
