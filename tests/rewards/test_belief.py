@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gflowexplainer.choices import EvidenceType
-from gflowexplainer.rewards.belief import choose, does_as_much, is_lacking, says_little, weight_beside
+from gflowexplainer.rewards.belief import choose, is_a_place, is_lacking, says_little, weight_beside
 from gflowexplainer.rewards.best_rated import Effect
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
@@ -214,13 +214,15 @@ def test_what_does_far_less_than_features_is_not_taken_even_if_it_explains_more(
 
 
 @pytest.mark.parametrize(
-    ("best", "together", "wanted"),
+    ("lacking", "together", "needed", "wanted"),
     [
-        (Effect(0.1, 0.0, 0.6), 0.4, True),  # it does little by itself, and what holds together does more
-        (Effect(0.4, 0.0, 0.6), 0.38, True),  # hardly less
-        (Effect(0.4, 0.0, 0.6), 0.3, False),  # less
-        (Effect(0.3, 0.0, 0.2), 0.5, False),  # more, but little is lacking
+        pytest.param(0.6, 0.6, 0.5, True, id="does more"),
+        pytest.param(0.6, 0.35, 0.5, True, id="hardly less"),
+        pytest.param(0.6, 0.25, 0.5, False, id="less"),
+        pytest.param(0.6, 0.6, 0.2, False, id="others stand in for it"),
+        pytest.param(0.2, 0.6, 0.5, False, id="little is lacking"),
     ],
 )
-def test_places_hold_together_where_what_says_most_lacks_much(best, together, wanted) -> None:
-    assert (is_lacking(best) and does_as_much(Effect(together, 0.0, 0.0), best)) == wanted
+def test_places_hold_together_where_what_says_most_lacks_much(lacking, together, needed, wanted) -> None:
+    best, place = Effect(0.4, 0.0, lacking, 0.4), Effect(together, 0.0, 0.0, needed)
+    assert (is_lacking(best) and is_a_place(place, best)) == wanted

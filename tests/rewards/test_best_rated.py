@@ -29,13 +29,13 @@ class OneFeature(nn.Module):
 @pytest.mark.parametrize(
     ("needed", "places", "best", "wanted"),
     [
-        (1, [0], 0, (1.0, 0.0, 0.0)),
-        (1, [0], 1, (0.0, 0.0, 1.0)),
+        (1, [0], 0, (1.0, 0.0, 0.0, 1.0)),
+        (1, [0], 1, (0.0, 0.0, 1.0, 0.0)),
         # Another place stands in for it: it is enough and not needed.
-        (1, [0, 2], 0, (0.5, 0.0, 0.0)),
+        (1, [0, 2], 0, (0.5, 0.0, 0.0, 0.0)),
         # Two places are needed, and it is one of them.
-        (2, [0, 2], 0, (0.5, 1.0, 1.0)),
-        (2, [0, 2], 1, (0.0, 0.0, 1.0)),
+        (2, [0, 2], 0, (0.5, 1.0, 1.0, 1.0)),
+        (2, [0, 2], 1, (0.0, 0.0, 1.0, 0.0)),
     ],
 )
 def test_the_effect_is_what_the_model_says_with_only_what_is_rated_best_and_without_it(
@@ -58,11 +58,11 @@ def test_what_weights_rate_best_is_by_evidence_per_node_and_the_model_is_asked_a
     description = Description(torch.eye(2), rows, torch.zeros(2))
     fitting = Fitting(inputs, subgraphs, torch.zeros(3, dtype=torch.long))
     weights = torch.tensor([[1.0, 1.5]]).double().expand(3, -1)
-    found = fitting.effect(description, weights)
-    assert found == pytest.approx((1.0, 0.0, 0.0), abs=0.01)
+    found = fitting.effect(fitting.rating(description, weights))
+    assert found == pytest.approx((1.0, 0.0, 0.0, 1.0), abs=0.01)
     asked = inputs.predictor.num_evaluations
-    assert fitting.effect(description, 7 * weights) == found
+    assert fitting.effect(fitting.rating(description, 7 * weights)) == found
     assert inputs.predictor.num_evaluations == asked
-    other = fitting.effect(description, weights * torch.tensor([1.0, 2.0]))
-    assert other == pytest.approx((0.0, 0.0, 1.0), abs=0.01)
+    other = fitting.effect(fitting.rating(description, weights * torch.tensor([1.0, 2.0])))
+    assert other == pytest.approx((0.0, 0.0, 1.0, 0.0), abs=0.01)
     assert inputs.predictor.num_evaluations > asked

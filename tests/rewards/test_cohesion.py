@@ -1,5 +1,9 @@
-"""Explanations of nodes that hold together: the model is asked whether a few nodes are enough."""
+"""Explanations of nodes that hold together: what edges count, and when the model is asked about it."""
 
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,15 +13,41 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.belief import COHESION
-from gflowexplainer.rewards.learning import Description, Fitting, find_cohesion
-from gflowexplainer.testing import graph_of
+from gflowexplainer.rewards.cohesion import closeness, cohesion_of
+from gflowexplainer.rewards.learning import Fitting, find_cohesion
+from gflowexplainer.testing import cycle, graph_of, random_graph
 
 # A center, 0, with neighbours that are joined to each other, 1 and 2, and one apart. By evidence the first says 4 and
 # the second 1, so that the first says more per node than both.
 TRIANGLE = [(0, 1), (0, 2), (1, 2), (0, 3)]
 MEMBERS = [[0, -1, -1], [0, 1, -1], [0, 1, 2]]
-DESCRIPTION = [[0.0, 1.0, 0.0], [4.0, 2.0, 1.0], [5.0, 3.0, 3.0]]  # evidence of nodes, nodes and edges
 STRONGEST = 4 / 2
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_edges_count_as_in_the_normalised_laplacian_of_the_whole_graph(hops: int) -> None:
+    data = random_graph(14, 0.2, seed=3)
+    whole = nx.Graph(data.edge_index.t().tolist())
+    laplacian = nx.normalized_laplacian_matrix(whole, sorted(whole)).toarray()
+    # Loops and edges that are there twice are no neighbours.
+    loops = torch.arange(14).expand(2, -1)
+    edge_index = torch.cat([data.edge_index, data.edge_index[:, :9], loops], dim=1)
+    instances = Instances.around_nodes(data.x, edge_index, [0, 5, 9], hops)
+    found = closeness(instances).numpy()
+    one, other = instances.node_id[instances.neighbor_row], instances.node_id[instances.neighbor]
+    np.testing.assert_allclose(found, -2 * laplacian[one.numpy(), other.numpy()])
+    part = instances.select(torch.tensor([1]))
+    assert torch.equal(part.whole_degree, instances.whole_degree[instances.owner == 1])
+
+
+def test_what_no_edge_leaves_counts_one_for_each_node_and_a_clique_of_hubs_hardly_anything() -> None:
+    ring = Instances.of_graphs([cycle(6)])
+    every = Subgraphs(torch.tensor([0]), torch.arange(6)[None])
+    assert float(cohesion_of(ring, every)) == pytest.approx(6)
+    # Four hubs, each with twenty nodes of its own.
+    edges = [*combinations(range(4), 2), *((hub, 4 + 20 * hub + leaf) for hub in range(4) for leaf in range(20))]
+    hubs = Instances.of_graphs([graph_of(edges)])
+    assert float(cohesion_of(hubs, Subgraphs(torch.tensor([0]), torch.arange(4)[None]))) == pytest.approx(6 * 2 / 23)
 
 
 class SumOfNeighbors(nn.Module):
@@ -34,7 +64,7 @@ class SumOfNeighbors(nn.Module):
 
 
 def found(
-    threshold: float, second: float = 1.0, third: float = 0.0, *, edge: float = 0.0, level: str = "node"
+    threshold: float, second: float = 1.0, third: float = 0.0, *, together: float = 5.0, level: str = "node"
 ) -> float:
     graph = graph_of(TRIANGLE, 4)
     graph.x = torch.tensor([[0.0], [4.0], [second], [third]])
@@ -44,10 +74,8 @@ def found(
     if level == "graph":
         object.__setattr__(instances, "level", "graph")
     subgraphs = Subgraphs(torch.zeros(3, dtype=torch.long), torch.tensor(MEMBERS))
-    fitting = Fitting(inputs, subgraphs, torch.zeros(3, dtype=torch.long))
-    description = Description(torch.eye(1), torch.tensor(DESCRIPTION).double(), torch.zeros(3))
-    weights = torch.tensor([[1.0, 0.0, edge]]).double().expand(3, -1)
-    return find_cohesion(fitting, description, weights)
+    rating = torch.tensor([0.0, 4.0, together]).double() / subgraphs.size
+    return find_cohesion(Fitting(inputs, subgraphs, torch.zeros(3, dtype=torch.long)), rating)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +87,12 @@ def found(
         ((-0.5, 0.9), 4.2, 0.0),  # the second speaks against the class, whatever the evidence says
     ],
 )
-def test_edges_count_where_what_says_most_is_not_enough(neighbors, threshold: float, wanted: float) -> None:
+def test_it_counts_where_what_says_most_is_not_enough(neighbors, threshold: float, wanted: float) -> None:
     assert found(threshold, *neighbors) == pytest.approx(wanted)
 
 
-def test_the_least_follows_what_a_node_of_the_best_says_and_graphs_have_none() -> None:
-    # With edges that count already, the triangle says most: it is enough, and nothing is raised.
-    assert found(4.8, edge=3.0) == 0
-    assert found(4.8, edge=-0.5) == pytest.approx(COHESION * (4 - 0.5) / 2)
+def test_it_counts_by_what_a_node_of_the_best_says_and_not_in_graphs() -> None:
+    # Where the triangle says most already, it is enough.
+    assert found(4.8, together=7.0) == 0
+    assert found(4.8, together=-5.0) == pytest.approx(COHESION * STRONGEST)
     assert found(4.8, level="graph") == 0

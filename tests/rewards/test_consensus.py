@@ -16,11 +16,12 @@ from gflowexplainer.choices import Direction, EvidenceType
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges, subgraph_keys
+from gflowexplainer.graphs.subgraphs import Subgraphs, subgraph_keys
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.cohesion import cohesion_of
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.evidence import PAIR_RIDGE, RIDGE, Evidence, raw_evidence
@@ -259,23 +260,18 @@ def test_evidence_a_node_against_a_loop_over_networkx(level: str) -> None:
     assert reward.num_requests == len(subgraphs)
 
 
-def test_every_edge_counts_as_much_as_cohesion_asks_and_contributions_stay_as_they_were_learned() -> None:
+def test_cohesion_is_added_per_node_and_contributions_stay_as_they_were_learned() -> None:
     data = random_graph(9, 0.3, seed=2)
     instances = Instances.around_nodes(data.x, data.edge_index, [0, 3], 2)
     predictor, learned = Predictor(NodeModel()), random_consensus(5, 3, 3)
-    target = Target.of(predictor, instances, torch.tensor([0, 1]))
-    edge = learned.weight[target.label, 4]
-    least = float(edge.mean())
-    assert edge.min() < least < edge.max()
     plain, together = (
-        ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x, target=target)
-        for consensus in (learned, replace(learned, cohesion=least))
+        ConsensusReward(predictor, instances, consensus=consensus, raw=instances.x)
+        for consensus in (learned, replace(learned, cohesion=0.25))
     )
     subgraphs = connected_of(instances)
-    inside = torch.bincount(inner_edges(instances, subgraphs).subgraph, minlength=len(subgraphs))
-    raised = (least - edge).clamp(min=0)[subgraphs.instance] * inside / subgraphs.size
-    assert raised.max() > 0
-    torch.testing.assert_close(together.log_score(subgraphs), plain.log_score(subgraphs) + raised)
+    added = 0.25 * cohesion_of(instances, subgraphs) / subgraphs.size
+    assert added.max() > 0
+    torch.testing.assert_close(together.log_score(subgraphs), plain.log_score(subgraphs) + added)
     assert torch.equal(together.contributions(), plain.contributions())
 
 

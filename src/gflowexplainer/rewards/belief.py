@@ -20,9 +20,9 @@ have shown; or no less, enough by itself, where it describes gradients far bette
 contexts have shown to be needed, though it is not enough, is not given up for something that holds a class by itself.
 
 Evidence counts by the node, so around an explained one the few that say most stand alone, and lack others of their
-place that the model hardly tells from the rest. Where much is lacking, a place that holds together is preferred: an
-edge inside it counts at least seven tenths of what a node of the best subgraphs does, unless that does less to the
-model. Where the few hold the class, and others would too, as in citation graphs, nothing is lacking.
+place that the model hardly tells from the rest. Where much is lacking, a place that holds together is preferred: a
+node all of whose edges stay inside counts twice what a node of the best subgraphs says, if such places do about as much
+to the model and are needed. Where others would hold the class too, as in citation graphs, there is no place to show.
 """
 
 from __future__ import annotations
@@ -64,10 +64,11 @@ WEAKER = 0.1
 """How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
 LACKING = 0.3
 """By how much less probable a class has to be with only the best subgraphs for them to lack much."""
-COHESION = 0.7
-"""What an edge counts at least where subgraphs should hold together, as a share of what a node of the best says."""
-LESS = 0.03
-"""How much less those may do to the model."""
+COHESION = 2.0
+"""What a node all of whose edges stay inside counts where subgraphs should hold together, as a multiple of what a node
+of the best says."""
+NEEDED = 1 / 3
+"""By how much less probable it has to be without those, for nothing else to stand in for them."""
 
 
 def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
@@ -167,9 +168,9 @@ def is_lacking(best: Effect) -> bool:
     return best.lacking > LACKING
 
 
-def does_as_much(other: Effect, best: Effect) -> bool:
-    """Says whether others that hold together do as much to the model as those with most evidence per node."""
-    return other.size >= best.size - LESS
+def is_a_place(together: Effect, best: Effect) -> bool:
+    """Says whether subgraphs that hold together do as much as those with most evidence per node, and are needed."""
+    return together.size >= best.size - WEAKER and together.needed > NEEDED
 
 
 def says_little(chosen: EvidenceTrial) -> bool:

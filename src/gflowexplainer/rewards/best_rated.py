@@ -21,11 +21,13 @@ class Effect(NamedTuple):
         incomplete: The product of its fall without the subgraph and its fall with only it: near 1 where the subgraph is
             needed and not enough, since the class rests on several places at once.
         lacking: Its fall with only the subgraph: near 0 where that is enough.
+        needed: Its fall without the subgraph: near 0 where others stand in for it.
     """
 
     size: float
     incomplete: float
     lacking: float
+    needed: float
 
 
 @torch.no_grad()
@@ -42,6 +44,6 @@ def effect_of(inputs: TaskInputs, best: Subgraphs) -> Effect:
     whole = inputs.target.prediction
     only, without = (reward.predict(best, without=gone, removal=Removal.induced) for gone in (False, True))
     whole, only, without = (said.gather(1, label[:, None])[:, 0].double() for said in (whole, only, without))
-    lacking = (whole - only).clamp(min=0)
-    falls = (whole - without).clamp(min=0) * lacking
-    return Effect(float((only + whole - without).mean()) / 2, float(falls.mean()), float(lacking.mean()))
+    lacking, falls = (whole - only).clamp(min=0), (whole - without).clamp(min=0)
+    size = (only + whole - without).mean() / 2
+    return Effect(float(size), float((falls * lacking).mean()), float(lacking.mean()), float(falls.mean()))

@@ -36,7 +36,7 @@ class Consensus:
         beside: What the model's loss without each node counts in masks, where the distribution counts 1.
         strongest_loss: What it loses without the one that it needs most, in the instance in the middle.
         gradients: What gradients count in an instance's own evidence.
-        cohesion: What an edge inside a subgraph counts at least, where places should hold together; else 0.
+        cohesion: What it counts that a subgraph holds together, for each node all of whose edges stay inside.
         likeness: What nodes of some kind usually add to a value, which counts in own evidence.
         names: Features of nodes that are names, shape ``[V, 2]``; see :mod:`~gflowexplainer.rewards.kinds`.
     """

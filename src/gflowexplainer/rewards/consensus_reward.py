@@ -11,8 +11,8 @@ sum over its nodes and inner edges,
 and its reward the evidence *per node*, :math:`\log R(s) = E(s) / |s|`, so that a subgraph gains nothing by growing
 beyond what speaks; of two that say the same, the smaller one is a little better. Where what each node does was measured
 in the instance itself and is believed, more of it counts more: :math:`\log R(s) = E(s) / |s|^{3/4}`. Where a few nodes
-with most evidence do little to the model (:mod:`~gflowexplainer.rewards.belief`), :math:`w_e` counts at least so much
-that places hold together. Nothing here knows how large a subgraph may become.
+with most evidence are not enough for the model (:mod:`~gflowexplainer.rewards.belief`), how far they hold together
+(:mod:`~gflowexplainer.rewards.cohesion`) is added. Nothing here knows how large a subgraph may become.
 
 Both ends of an explained link are in every subgraph and tell none apart. They count neither in the evidence nor in the
 size: otherwise ends that speak against the link would be outweighed by ever more nodes around them.
@@ -38,6 +38,7 @@ from gflowexplainer.ops.numpy_segments import found_in, ordered_pairs
 from gflowexplainer.ops.segments import segment_max, segment_sum
 from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.rewards.base import Reward
+from gflowexplainer.rewards.cohesion import closeness
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.evidence import Evidence
 
@@ -92,8 +93,9 @@ class ConsensusReward(Reward):
             )
         self.consensus, self.direction = consensus, direction
         self.node_value, self._learned_edges = evidence.node_values(weight), evidence.entry_values(weight)
-        least = consensus.cohesion
-        self.entry_value = self._learned_edges.clamp(min=least) if least else self._learned_edges
+        self.entry_value = self._learned_edges
+        if consensus.cohesion:
+            self.entry_value = self.entry_value + consensus.cohesion * closeness(instances)
         self.own = own[:, 0].double() if own is not None and consensus.needs_own else None
         self._tie = torch.zeros(len(instances), dtype=torch.double, device=instances.device)
         self._counted: Tensor | None = None

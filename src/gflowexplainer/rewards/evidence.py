@@ -115,17 +115,17 @@ class Evidence:
 
     def entry_values(self, weight: Tensor) -> Tensor:
         """Values every neighbour entry by the weights ``[I, P]`` of its instance, shape ``[m]``."""
-        edges, instances = edge_column(self.kind.size(1)), self.instances
+        kinds, instances = self.kind.size(1), self.instances
         alike = not self._by_pair and not num_relations(instances)
         if alike and weight.size(0) == 1:
-            return weight[0, edges].expand(instances.neighbor.numel())
+            return weight[0, kinds + 1].expand(instances.neighbor.numel())
         row = instances.neighbor_row
         if alike:
-            return weight[:, edges].index_select(0, instances.owner.index_select(0, row))
+            return weight[:, kinds + 1].index_select(0, instances.owner.index_select(0, row))
         values = []
         for part in torch.arange(row.numel(), device=weight.device).split(_ROWS_AT_ONCE * 8):
             one, other = row[part], instances.neighbor[part]
-            own = weight[instances.owner[one], edges:]
+            own = weight[instances.owner[one], kinds + 1 :]
             values.append(own[:, 0] + (self._edge_kinds(one, other, part) * own[:, 1:]).sum(dim=1))
         return torch.cat(values) if values else self.kind.new_zeros(0)
 
@@ -138,11 +138,6 @@ class Evidence:
 def ridge_of(evidence: Evidence) -> Tensor:
     """Returns the penalty of each standardised weight, shape ``[P]``."""
     return torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE).double()
-
-
-def edge_column(kinds: int) -> int:
-    """Returns the column of a description that counts all inner edges; before it stand the kinds and the nodes."""
-    return kinds + 1
 
 
 def num_relations(instances: Instances) -> int:

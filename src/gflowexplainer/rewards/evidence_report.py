@@ -31,7 +31,8 @@ class EvidenceReport:
         gradient_share: How far what a single node adds to a value is told by gradients, in [0, 1]; the rest by what is
             lost without it.
         by_likeness: Whether that counts half, and the other half is what nodes like it add in all graphs.
-        cohesion: What an edge inside a subgraph counts at least; 0 where nothing but its learned weight counts.
+        cohesion: What it counts that a subgraph holds together, for each node all of whose edges stay inside; 0 where
+            only evidence counts.
     """
 
     chosen: EvidenceTrial
@@ -75,7 +76,7 @@ class EvidenceReport:
         if self.by_likeness:
             lines.append("Half of it is what is usual of nodes of its kind, in such surroundings, in all graphs.")
         if self.cohesion:
-            lines.append("What says most does little by itself, so subgraphs that hold together count more.")
+            lines.append("What says most is not enough by itself, so subgraphs that hold together count more.")
         lines += [
             "",
             "evidence  kept  removal   by class  explained  reproducible  effect of the best  not enough",

@@ -24,13 +24,13 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import segment_argmax, segment_max
-from gflowexplainer.rewards.belief import COHESION, choose, does_as_much, is_lacking, weight_beside
+from gflowexplainer.rewards.belief import COHESION, choose, is_a_place, is_lacking, weight_beside
 from gflowexplainer.rewards.best_rated import Effect, effect_of
+from gflowexplainer.rewards.cohesion import cohesion_of
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.evidence import (
     Evidence,
     basis_of,
-    edge_column,
     find_names_of,
     has_own_class,
     has_shared,
@@ -170,14 +170,13 @@ class Fitting:
         own = weights[-1 if self.label is None else self.label[self.subgraphs.instance]]
         return (description.rows * own).sum(dim=1) / self.subgraphs.size
 
-    def effect(self, description: Description, weights: Tensor) -> Effect | None:
-        """Asks the model what the subgraphs do that weights rate best; ``None`` of values.
+    def effect(self, rating: Tensor) -> Effect | None:
+        """Asks the model what the subgraphs do whose ``rating`` ``[B]`` is best; ``None`` of values.
 
         ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
         """
         if self.label is None:
             return None
-        rating = self.rating(description, weights)
         best = segment_argmax(rating, self.subgraphs.instance, len(self.inputs))
         name = tuple(best.tolist())
         if name not in self._effects:
@@ -214,7 +213,7 @@ class Fitting:
                 # By class, penalties are those that were best for all.
                 held_back = [Restraint(pooling, best.caution) for pooling in candidates.poolings(self.label)]
             weights = self.weights(description, found, best)
-            effect = self.effect(description, weights) if shared and explained > least else None
+            effect = self.effect(self.rating(description, weights)) if shared and explained > least else None
             yield Tried(
                 EvidenceTrial(
                     kind,
@@ -283,7 +282,9 @@ def learn_consensus(
     best = choose(trials, values=not classes)
     _, basis, weight = tried[trials.index(best)]
     beside = weight_beside(trials, best, inputs.instances.level)
-    cohesion = find_cohesion(fitting, described[best.evidence], weight) if best.evidence.is_shared else 0.0
+    cohesion = 0.0
+    if best.evidence.is_shared:
+        cohesion = find_cohesion(fitting, fitting.rating(described[best.evidence], weight))
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, cohesion=cohesion, names=names)
     if not consensus.needs_own:
         return consensus
@@ -300,23 +301,25 @@ def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: T
     return replace(consensus, likeness=likeness, beside=beside, strongest_loss=strongest)
 
 
-def find_cohesion(fitting: Fitting, description: Description, weights: Tensor) -> float:
-    """Returns what an edge inside a subgraph counts at least, by shared evidence; 0 where only its weight counts.
+def find_cohesion(fitting: Fitting, rating: Tensor) -> float:
+    """Returns what it counts, beside shared evidence, that a subgraph holds together; 0 where only evidence counts.
 
     Only of explained nodes, where all edges are alike; the model is asked whether that does as much to it.
+
+    Args:
+        fitting: What the evidence was fitted to.
+        rating: The evidence per node of its subgraphs, shape ``[B]``.
     """
-    instances = fitting.inputs.instances
+    instances, subgraphs = fitting.inputs.instances, fitting.subgraphs
     if instances.level == "graph" or instances.other_end is not None or num_relations(instances):
         return 0.0
-    best = fitting.effect(description, weights)
+    best = fitting.effect(rating)
     if best is None or not is_lacking(best):
         return 0.0
-    strongest = segment_max(fitting.rating(description, weights), fitting.subgraphs.instance, len(instances))
-    least = COHESION * float(strongest.median())
-    raised, edges = weights.clone(), edge_column(description.basis.size(1))
-    raised[:, edges] = raised[:, edges].clamp(min=least)
-    together = fitting.effect(description, raised)
-    return least if least > 0 and together is not None and does_as_much(together, best) else 0.0
+    strongest = segment_max(rating, subgraphs.instance, len(instances))
+    counted = COHESION * float(strongest.median())
+    together = fitting.effect(rating + counted * cohesion_of(instances, subgraphs) / subgraphs.size)
+    return counted if counted > 0 and together is not None and is_a_place(together, best) else 0.0
 
 
 def _worth(told: Sequence[float]) -> int:
