@@ -48,7 +48,10 @@ class Sums(nn.Module):
 
 
 def test_what_gradients_are_relative_to_is_added_again(tmp_path) -> None:
-    """Of a sum, losses are exact; gradients say the same, less what a node of mean features adds."""
+    """Of a sum, losses are exact; gradients say the same, less what a node of mean features adds.
+
+    That mean, about 2, is estimated from some contexts of eight graphs, to about a twentieth.
+    """
     graphs = [random_graph(10, 0.2, seed=seed) for seed in range(8)]
     for graph in graphs:
         graph.x = graph.x + 2
@@ -57,7 +60,7 @@ def test_what_gradients_are_relative_to_is_added_again(tmp_path) -> None:
     explainer.fit(Sums(), graphs, model_config=config, progress=False)
     assert explainer.evidence_report().gradient_share > 0.2
     for graph, found in zip(graphs, explainer.explain(Sums(), graphs, model_config=config), strict=True):
-        assert torch.allclose(found.node_contributions.view(-1).float(), graph.x[:, 0], atol=0.05)
+        assert torch.allclose(found.node_contributions.view(-1).float(), graph.x[:, 0], atol=0.15)
     explainer.save(tmp_path)
     again = GFlowExplainer.load(tmp_path)
     assert again.evidence_report() == explainer.evidence_report()
