@@ -33,13 +33,12 @@ def test_a_fitted_explainer_says_which_evidence_it_took(tmp_path):
 
 def test_it_says_in_words_how_own_evidence_and_edges_count():
     trial = EvidenceTrial(EvidenceType.shared, 0.5, "induced", False, 0.5, 0.9)
-    plain = EvidenceReport(trial, (trial,))
-    told = EvidenceReport(trial, (trial,), 0.4, by_likeness=True, shares_residual=True, cohesion=0.25)
-    for words in ("40 % by gradients", "usual of nodes of its kind", "shared out among nodes", "hold together"):
+    plain, told = EvidenceReport(trial, (trial,)), EvidenceReport(trial, (trial,), 0.4, by_likeness=True, cohesion=0.25)
+    for words in ("40 % by gradients", "usual of nodes of its kind", "hold together"):
         assert words not in str(plain)
         assert words in str(told)
     said = told.to_dict()
-    assert (said["by_likeness"], said["shares_residual"], said["cohesion"]) == (True, True, 0.25)
+    assert (said["by_likeness"], said["cohesion"]) == (True, 0.25)
 
 
 def test_evidence_that_was_asked_for_is_the_only_one_tried():

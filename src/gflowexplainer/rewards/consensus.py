@@ -13,15 +13,11 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.model.target import Target
-from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.rewards.evidence import raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.gradients import GradientShare
 from gflowexplainer.rewards.likeness import Likeness
-from gflowexplainer.rewards.residual import Residual
 
 GROWTH = 0.25
 """What subgraphs gain by their size where what single nodes do was measured in the instance itself, and adds up."""
@@ -42,7 +38,6 @@ class Consensus:
         gradients: What gradients count in an instance's own evidence.
         cohesion: What it counts that a subgraph holds together, for each node all of whose edges stay inside.
         likeness: What nodes of some kind usually add to a value, which counts in own evidence.
-        residual: What such nodes add to what all that leaves of the value.
         names: Features of nodes that are names, shape ``[V, 2]``; see :mod:`~gflowexplainer.rewards.kinds`.
     """
 
@@ -56,7 +51,6 @@ class Consensus:
     gradients: GradientShare = field(default_factory=GradientShare)
     cohesion: float = 0.0
     likeness: Likeness = field(default_factory=Likeness)
-    residual: Residual = field(default_factory=Residual)
     names: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.double))
 
     @property
@@ -86,17 +80,6 @@ class Consensus:
             )
         return self.weight.narrow(0, largest, 1) if target.label.numel() == 1 else self.weight[target.label]
 
-    def shared_raw(self, inputs: TaskInputs) -> Tensor:
-        """Returns the raw evidence of nodes that all instances share, shape ``[n, R]``."""
-        return raw_evidence(inputs, EvidenceType.shared, names=self.names)
-
-    def read_own(self, inputs: TaskInputs, own: Tensor) -> Tensor:
-        """Reads own evidence ``[n, 1]`` of instances as far as nodes alike have taught to: what each node adds."""
-        if not self.likeness.counts:
-            return own
-        raw = self.shared_raw(inputs)
-        return self.residual.add_to(self.likeness.bring_near(inputs.instances, own, raw), raw)
-
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
         rows = torch.tensor([trial.row() for trial in (self.chosen, *self.trials)], dtype=torch.double)
@@ -108,8 +91,6 @@ class Consensus:
             found["blank"] = self.gradients.blank
         if self.likeness.counts:
             found |= self.likeness.tensors()
-        if self.residual.counts:
-            found |= self.residual.tensors()
         return found | ({"names": self.names} if self.names.numel() else {})
 
     @classmethod
@@ -125,8 +106,6 @@ class Consensus:
             consensus = cls(basis, weight, chosen, tuple(trials), spread, beside, strongest_loss, gradients, cohesion)
             if "likeness" in tensors:
                 consensus = replace(consensus, likeness=Likeness.from_tensors(tensors))
-            if "residual" in tensors:
-                consensus = replace(consensus, residual=Residual.from_tensors(tensors))
             return replace(consensus, names=tensors["names"].reshape(-1, 2)) if "names" in tensors else consensus
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(
@@ -139,6 +118,5 @@ class Consensus:
             return self
         gradients = replace(self.gradients, blank=self.gradients.blank.to(device))
         basis, weight, names = (tensor.to(device) for tensor in (self.basis, self.weight, self.names))
-        likeness, residual = self.likeness.to(device), self.residual.to(device)
-        moved = replace(self, basis=basis, weight=weight, gradients=gradients, names=names)
-        return replace(moved, likeness=likeness, residual=residual)
+        likeness = self.likeness.to(device)
+        return replace(self, basis=basis, weight=weight, gradients=gradients, likeness=likeness, names=names)

@@ -31,7 +31,6 @@ class EvidenceReport:
         gradient_share: How far what a single node adds to a value is told by gradients, in [0, 1]; the rest by what is
             lost without it.
         by_likeness: Whether that counts half, and the other half is what nodes like it add in all graphs.
-        shares_residual: Whether what contributions of nodes leave of the value is shared out among nodes of a kind.
         cohesion: What it counts that a subgraph holds together, for each node all of whose edges stay inside; 0 where
             only evidence counts.
     """
@@ -40,20 +39,13 @@ class EvidenceReport:
     trials: tuple[EvidenceTrial, ...]
     gradient_share: float = 0.0
     by_likeness: bool = False
-    shares_residual: bool = False
     cohesion: float = 0.0
 
     @classmethod
     def of(cls, consensus: Consensus) -> EvidenceReport:
         """Reads the report off what was learned."""
-        return cls(
-            consensus.chosen,
-            consensus.trials,
-            consensus.gradients.share,
-            consensus.likeness.counts,
-            consensus.residual.counts,
-            consensus.cohesion,
-        )
+        likeness = consensus.likeness.counts
+        return cls(consensus.chosen, consensus.trials, consensus.gradients.share, likeness, consensus.cohesion)
 
     @property
     def explained(self) -> float:
@@ -68,7 +60,7 @@ class EvidenceReport:
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
         rows = [asdict(trial) | {"evidence": trial.evidence.value} for trial in (self.chosen, *self.trials)]
-        names = ("gradient_share", "by_likeness", "shares_residual", "cohesion")
+        names = ("gradient_share", "by_likeness", "cohesion")
         return {"chosen": rows[0], "trials": rows[1:]} | {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
@@ -83,8 +75,6 @@ class EvidenceReport:
             lines.append(f"What a node adds by itself is told to {100 * self.gradient_share:.0f} % by gradients.")
         if self.by_likeness:
             lines.append("Half of it is what is usual of nodes of its kind, in such surroundings, in all graphs.")
-        if self.shares_residual:
-            lines.append("What all of that leaves of the value is shared out among nodes of a kind.")
         if self.cohesion:
             lines.append("What says most is not enough by itself, so subgraphs that hold together count more.")
         lines += [

@@ -46,7 +46,6 @@ from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_o
 from gflowexplainer.rewards.likeness import PLAINLY, find_likeness
 from gflowexplainer.rewards.measuring import Measurements, Measuring, measure_gradients
 from gflowexplainer.rewards.occlusion import NodeLosses
-from gflowexplainer.rewards.residual import find_residual
 
 KEPT = (0.5, 0.8)
 """Shares of the nodes that contexts keep, where it is not given."""
@@ -289,21 +288,17 @@ def learn_consensus(
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, cohesion=cohesion, names=names)
     if not consensus.needs_own:
         return consensus
-    return _reading_own(replace(consensus, gradients=gradients), inputs, lost, members, side)
+    own = lost.evidence(members, followed=consensus.uses_own, gradients=gradients)
+    return _reading_own(replace(consensus, gradients=gradients), inputs, own, members, side)
 
 
-def _reading_own(consensus: Consensus, inputs: TaskInputs, lost: NodeLosses, known: Tensor, side: Tensor) -> Consensus:
-    """Adds what own evidence is read by: nodes of a kind, what contributions leave, what is strongest."""
-    own = lost.evidence(known, followed=consensus.uses_own, gradients=consensus.gradients)
+def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: Tensor, side: Tensor) -> Consensus:
+    """Adds what own evidence ``[n, 1]`` is read by: what is usual of nodes of a kind, and what of the strongest."""
     likeness = find_likeness(inputs, own, known, consensus.names, side)
-    consensus = replace(consensus, likeness=likeness)
-    if likeness.counts:
-        raw = consensus.shared_raw(inputs)
-        near = likeness.bring_near(inputs.instances, own, raw)
-        residual = find_residual(inputs.instances, lost.whole.sum(dim=1), near, raw, known)
-        consensus = replace(consensus, residual=residual, beside=consensus.beside * PLAINLY)
-    own = consensus.read_own(inputs, own) * known[:, None]
-    return replace(consensus, strongest_loss=float(_strongest_losses(inputs, own).median()))
+    beside = consensus.beside * (PLAINLY if likeness.counts else 1.0)
+    own = likeness.bring_near(inputs, own, consensus.names) * known[:, None]
+    strongest = float(_strongest_losses(inputs, own).median())
+    return replace(consensus, likeness=likeness, beside=beside, strongest_loss=strongest)
 
 
 def find_cohesion(fitting: Fitting, rating: Tensor) -> float:

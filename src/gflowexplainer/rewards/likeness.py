@@ -83,11 +83,18 @@ class Likeness:
         """Whether what is usual counts at all."""
         return self.weight.numel() > 0
 
-    def bring_near(self, instances: Instances, own: Tensor, raw: Tensor) -> Tensor:
-        """Brings own evidence ``[n, 1]`` nearer to what is usual of nodes of such ``raw`` evidence ``[n, R]``."""
+    def bring_near(self, inputs: TaskInputs, own: Tensor, names: Tensor) -> Tensor:
+        """Brings own evidence ``[n, 1]`` of instances nearer to what is usual of such nodes.
+
+        Args:
+            inputs: The instances, with what the model says of them.
+            own: What each node adds, shape ``[n, 1]``.
+            names: Which of their features are names, shape ``[V, 2]``.
+        """
         if not self.counts:
             return own
-        surroundings = Surroundings.of(instances, raw, self.basis)
+        raw = raw_evidence(inputs, EvidenceType.shared, names=names)
+        surroundings = Surroundings.of(inputs.instances, raw, self.basis)
         every = torch.arange(own.size(0), device=own.device)
         usual = torch.cat([surroundings.describe(nodes) @ self.weight for nodes in every.split(_ROWS_AT_ONCE)])
         return torch.lerp(own, (usual + self.level)[:, None].to(own), SHARE)

@@ -31,11 +31,7 @@ class NodeLosses:
         self._lost: Tensor | None = None
         self._gained: Tensor | None = None
         self._added: Tensor | None = None
-
-    @cached_property
-    def whole(self) -> Tensor:
-        """What the model says of whole instances, shape ``[I, C]``."""
-        return self._inputs.predictor.whole(self._inputs.instances)
+        self._whole: Tensor | None = None
 
     @cached_property
     def _asked(self) -> Tensor:
@@ -48,7 +44,9 @@ class NodeLosses:
         new = ~self._asked if which is None else which & ~self._asked
         if self._lost is None or new.any():
             inputs = self._inputs
-            found = losses(inputs.predictor, inputs.instances, inputs.target, new, whole=self.whole)
+            if self._whole is None:
+                self._whole = inputs.predictor.whole(inputs.instances)
+            found = losses(inputs.predictor, inputs.instances, inputs.target, new, whole=self._whole)
             self._lost = found if self._lost is None else self._lost + found
             self._asked |= new
         return self._lost
