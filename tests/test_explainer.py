@@ -428,7 +428,8 @@ def test_instances_for_which_a_gpu_has_no_room_are_explained_in_halves(monkeypat
     monkeypatch.setattr(explaining, "explain_instances", with_little_room)
     apart = algorithm.explain(model, graph, range(10))
     assert sizes == [10, 5, 3, 2, 5, 3, 2]
-    assert torch.equal(together.node_mask.to_dense(), apart.node_mask.to_dense())
+    # Batches of another size are summed in another order.
+    torch.testing.assert_close(together.node_mask.to_dense(), apart.node_mask.to_dense(), atol=1e-6, rtol=0)
     monkeypatch.setattr(explaining, "explain_instances", refuse)
     with pytest.raises(torch.cuda.OutOfMemoryError):
         algorithm.explain(model, graph, range(2))

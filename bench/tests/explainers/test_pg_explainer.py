@@ -21,7 +21,8 @@ def fitted(subject, seed=0, **settings):
 
 
 def test_together_it_learns_what_pyg_learns_one_by_one(either_subject):
-    settings = {"epochs": 8, "learning_rate": 0.02, "size": 0.002, "batch_size": 1}
+    # Slowly, so that no machine's random GNN has all of its masks at 1 after it.
+    settings = {"epochs": 8, "learning_rate": 0.003, "size": 0.002, "batch_size": 1}
     together = fitted(either_subject, **settings).explain(either_subject, 0)
     one_by_one = fitted(either_subject, **settings, batched=False).explain(either_subject, 0)
     torch.testing.assert_close(together.edge, one_by_one.edge, atol=1e-4, rtol=0)
