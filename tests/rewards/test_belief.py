@@ -4,14 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gflowexplainer.choices import EvidenceType
-from gflowexplainer.rewards.belief import choose, is_a_place, is_lacking, says_little, weight_beside
-from gflowexplainer.rewards.best_rated import Effect
+from gflowexplainer.rewards.belief import choose, says_little
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
+from gflowexplainer.rewards.mask_weight import mask_weight
 
-
-def trial(evidence: str, explained: float, keep: float = 0.8, reproducible: float = 0.8) -> EvidenceTrial:
-    return EvidenceTrial(EvidenceType(evidence), keep, "induced", False, explained, reproducible)
+from .conftest import by_gradients, showing, trial
 
 
 @pytest.mark.parametrize(
@@ -50,23 +47,6 @@ def test_classes_follow_own_evidence_that_adds_up_in_small_contexts_where_shared
     assert wanted == "shared" or chosen.keep_probability == 0.5
 
 
-@pytest.mark.parametrize(
-    ("own", "shared", "graphs", "nodes"),
-    [
-        (0.80, 0.3, 2.0, 1.0),  # all that can be reproduced
-        (0.68, 0.3, 1.0, 0.5),  # 85 % of it
-        (0.62, 0.3, 0.0, 0.0),  # too little
-        (0.80, 0.7, 2.0, 0.0),  # one place has been found already; a graph may have others
-    ],
-)
-def test_own_evidence_counts_beside_shared_evidence_as_far_as_it_is_trusted(own, shared, graphs, nodes) -> None:
-    trials = [trial("shared", shared), trial("own", own), trial("own", 0.9, keep=0.5)]
-    assert weight_beside(trials, trials[0], "graph") == pytest.approx(graphs)
-    assert weight_beside(trials, trials[0], "node") == pytest.approx(nodes)
-    assert weight_beside(trials, trials[1], "node") > 1
-    assert weight_beside(trials[:1], trials[0], "graph") == 0
-
-
 def test_the_contexts_that_explain_more_are_taken() -> None:
     chosen = choose([trial("shared", 0.3, 0.5), trial("shared", 0.4, 0.8)])
     assert chosen.keep_probability == 0.8
@@ -81,42 +61,25 @@ def test_classes_have_weights_of_their_own_where_that_explains_clearly_more(pool
 
 
 def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
-    small, whole = replace(trial("shared", 0.7, 0.5), effect=0.5), replace(trial("shared", 0.3), effect=0.9)
+    small, whole = showing(trial("shared", 0.7, 0.5), 0.5), showing(trial("shared", 0.3), 0.9)
     assert choose([small, whole]) == whole
-    assert choose([small, replace(whole, effect=0.55)]) == small
+    assert choose([small, showing(whole, 0.55)]) == small
     apart = replace(whole, by_class=True)
     assert choose([small, apart]) == apart
-    unknown, nothing = replace(small, effect=None), replace(small, effect=0.0)
+    unknown, nothing = showing(small, None), showing(small, 0.0)
     assert choose([unknown, whole]) == unknown
     assert choose([nothing, whole]) == whole
 
 
-@pytest.mark.parametrize(("incomplete", "share"), [(None, 0.0), (0.2, 0.0), (0.5, 0.5), (0.9, 1.0)])
-def test_single_losses_count_in_graphs_whose_best_subgraphs_are_needed_and_not_enough(incomplete, share) -> None:
-    shared, own = replace(trial("shared", 0.4), incomplete=incomplete), trial("own", 0.5)
-    least, most = (
-        weight_beside([shared, own], shared, "node"),
-        weight_beside([shared, trial("own", 0.8)], shared, "graph"),
-    )
-    assert weight_beside([shared, own], shared, "graph") == pytest.approx(share * most)
-    assert least == 0
-
-
-def test_a_trial_is_read_as_it_was_written() -> None:
-    asked = replace(trial("shared", 0.4), effect=0.5, incomplete=0.25)
-    for one in (asked, trial("own", 0.5), trial("features", 0.5), replace(asked, by_gradients=True)):
-        assert EvidenceTrial.from_row(one.row()) == one
-
-
 @pytest.mark.parametrize(("effect", "taken"), [(0.85, True), (0.72, False), (None, False)])
 def test_gradients_are_followed_only_where_they_show_far_more_than_contexts(effect, taken) -> None:
-    shown = [replace(trial("shared", 0.6), effect=0.6), replace(trial("shared", 0.4, keep=0.5), effect=0.65)]
-    by_gradients = replace(trial("shared", 0.8, keep=1.0, reproducible=1.0), effect=effect, by_gradients=True)
-    chosen = choose([*shown, trial("own", 0.7), by_gradients])
+    shown = [showing(trial("shared", 0.6), 0.6), showing(trial("shared", 0.4, keep=0.5), 0.65)]
+    gradients = by_gradients(0.8, effect)
+    chosen = choose([*shown, trial("own", 0.7), gradients])
     assert chosen.by_gradients == taken
     # Where they are, single losses show little; where they are not, nothing has changed.
-    usual = weight_beside([*shown, trial("own", 0.7)], shown[0], "graph")
-    assert weight_beside([*shown, trial("own", 0.7), by_gradients], chosen, "graph") == (0.0 if taken else usual)
+    usual = mask_weight([*shown, trial("own", 0.7)], shown[0], "graph")
+    assert mask_weight([*shown, trial("own", 0.7), gradients], chosen, "graph") == (0.0 if taken else usual)
 
 
 @pytest.mark.parametrize(
@@ -130,19 +93,17 @@ def test_gradients_are_followed_only_where_they_show_far_more_than_contexts(effe
 )
 def test_gradients_that_are_far_clearer_need_not_show_more(explained, effect, incomplete, taken) -> None:
     """What contexts show explains .5 of .7 that can be reproduced."""
-    shown = [replace(trial("shared", 0.5, reproducible=0.7), effect=0.6)]
-    shown += [replace(trial("shared", 0.3, keep=0.5, reproducible=0.8), effect=0.65)]
-    by_gradients = replace(
-        trial("shared", explained, keep=1.0, reproducible=1.0), effect=effect, incomplete=incomplete, by_gradients=True
-    )
-    assert choose([*shown, by_gradients]).by_gradients == taken
+    shown = [showing(trial("shared", 0.5, reproducible=0.7), 0.6)]
+    shown += [showing(trial("shared", 0.3, keep=0.5, reproducible=0.8), 0.65)]
+    gradients = by_gradients(explained, effect, incomplete)
+    assert choose([*shown, gradients]).by_gradients == taken
 
 
 @pytest.mark.parametrize(("effect", "taken"), [(0.51, True), (0.49, False)])
 def test_gradients_that_name_what_does_little_are_not_followed_though_contexts_name_what_does_less(effect, taken):
-    shown = [replace(trial("shared", 0.6), effect=0.03), replace(trial("shared", 0.4, keep=0.5), effect=0.11)]
-    by_gradients = replace(trial("shared", 0.8, keep=1.0, reproducible=1.0), effect=effect, by_gradients=True)
-    assert choose([*shown, by_gradients]).by_gradients == taken
+    shown = [showing(trial("shared", 0.6), 0.03), showing(trial("shared", 0.4, keep=0.5), 0.11)]
+    gradients = by_gradients(0.8, effect)
+    assert choose([*shown, gradients]).by_gradients == taken
 
 
 @pytest.mark.parametrize(
@@ -155,33 +116,21 @@ def test_gradients_that_name_what_does_little_are_not_followed_though_contexts_n
     ],
 )
 def test_shared_evidence_that_says_little_is_kept_for_what_it_shows(explained, effect, kind) -> None:
-    shared = replace(trial("shared", explained, reproducible=0.5), effect=effect)
+    shared = showing(trial("shared", explained, reproducible=0.5), effect)
     assert choose([shared, trial("own", 0.3, reproducible=0.5)]).evidence == kind
 
 
 @pytest.mark.parametrize(("incomplete", "taken"), [(0.0, True), (0.15, True), (0.25, False), (0.4, False)])
 def test_what_contexts_show_to_be_needed_is_not_given_up_for_what_holds_by_itself(incomplete, taken) -> None:
-    shown = [replace(trial("shared", 0.3), effect=0.35, incomplete=incomplete)]
-    by_gradients = replace(
-        trial("shared", 0.5, keep=1.0, reproducible=1.0), effect=0.55, incomplete=0.0, by_gradients=True
-    )
-    assert choose([*shown, by_gradients]).by_gradients == taken
+    shown = [showing(trial("shared", 0.3), 0.35, incomplete)]
+    gradients = by_gradients(0.5, 0.55)
+    assert choose([*shown, gradients]).by_gradients == taken
 
 
 def test_own_evidence_that_is_believed_is_not_given_up_for_gradients() -> None:
-    silent = replace(trial("shared", 0.02), effect=0.2)
-    by_gradients = replace(trial("shared", 0.9, keep=1.0, reproducible=1.0), effect=0.9, by_gradients=True)
-    assert choose([silent, trial("own", 0.5), by_gradients]).evidence == "own"
-
-
-@pytest.mark.parametrize(
-    ("effect", "incomplete", "counts"), [(None, None, True), (0.3, 0.1, False), (0.7, 0.0, True), (0.45, 0.8, True)]
-)
-def test_single_losses_count_at_nodes_whose_best_subgraphs_hold_the_class_or_are_needed(effect, incomplete, counts):
-    shared = replace(trial("shared", 0.3), effect=effect, incomplete=incomplete)
-    trials = [shared, trial("own", 0.8)]
-    assert weight_beside(trials, shared, "node") == (1.0 if counts else 0.0)
-    assert weight_beside(trials, shared, "graph") == 2.0
+    silent = showing(trial("shared", 0.02), 0.2)
+    gradients = by_gradients(0.9, 0.9)
+    assert choose([silent, trial("own", 0.5), gradients]).evidence == "own"
 
 
 def test_shared_evidence_says_little_below_two_thirds_of_what_can_be_reproduced() -> None:
@@ -201,28 +150,13 @@ def test_shared_evidence_says_little_below_two_thirds_of_what_can_be_reproduced(
     ],
 )
 def test_features_count_where_they_explain_more_than_predictions(explained, effect, taken) -> None:
-    plain = [replace(trial("shared", 0.4), effect=0.6), replace(trial("shared", 0.3, keep=0.5), effect=0.6)]
-    told = replace(trial("features", explained, keep=0.5), effect=effect)
+    plain = [showing(trial("shared", 0.4), 0.6), showing(trial("shared", 0.3, keep=0.5), 0.6)]
+    told = showing(trial("features", explained, keep=0.5), effect)
     chosen = choose([*plain, told, trial("own", 0.7)])
     assert chosen.evidence == ("features" if taken else "shared")
-    assert weight_beside([*plain, told, trial("own", 0.75)], chosen, "node") > 0
+    assert mask_weight([*plain, told, trial("own", 0.75)], chosen, "node") > 0
 
 
 def test_what_does_far_less_than_features_is_not_taken_even_if_it_explains_more() -> None:
-    plain, told = replace(trial("shared", 0.7), effect=0.2), replace(trial("features", 0.5), effect=0.9)
+    plain, told = showing(trial("shared", 0.7), 0.2), showing(trial("features", 0.5), 0.9)
     assert choose([plain, told, trial("own", 0.7)]).evidence == "features"
-
-
-@pytest.mark.parametrize(
-    ("lacking", "together", "needed", "wanted"),
-    [
-        pytest.param(0.6, 0.6, 0.5, True, id="does more"),
-        pytest.param(0.6, 0.35, 0.5, True, id="hardly less"),
-        pytest.param(0.6, 0.25, 0.5, False, id="less"),
-        pytest.param(0.6, 0.6, 0.2, False, id="others stand in for it"),
-        pytest.param(0.2, 0.6, 0.5, False, id="little is lacking"),
-    ],
-)
-def test_places_hold_together_where_what_says_most_lacks_much(lacking, together, needed, wanted) -> None:
-    best, place = Effect(0.4, 0.0, lacking, 0.4), Effect(together, 0.0, 0.0, needed)
-    assert (is_lacking(best) and is_a_place(place, best)) == wanted

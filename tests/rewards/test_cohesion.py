@@ -12,9 +12,9 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.rewards.belief import COHESION
-from gflowexplainer.rewards.cohesion import closeness, cohesion_of
-from gflowexplainer.rewards.learning import Fitting, find_cohesion
+from gflowexplainer.rewards.cohesion import COHESION, closeness, cohesion_of, find_cohesion, is_a_place, is_lacking
+from gflowexplainer.rewards.effect import Effect
+from gflowexplainer.rewards.fitting import Fitting
 from gflowexplainer.testing import cycle, graph_of, random_graph
 
 # A center, 0, with neighbours that are joined to each other, 1 and 2, and one apart. By evidence the first says 4 and
@@ -96,3 +96,18 @@ def test_it_counts_by_what_a_node_of_the_best_says_and_not_in_graphs() -> None:
     assert found(4.8, together=7.0) == 0
     assert found(4.8, together=-5.0) == pytest.approx(COHESION * STRONGEST)
     assert found(4.8, level="graph") == 0
+
+
+@pytest.mark.parametrize(
+    ("lacking", "together", "needed", "wanted"),
+    [
+        pytest.param(0.6, 0.6, 0.5, True, id="does more"),
+        pytest.param(0.6, 0.35, 0.5, True, id="hardly less"),
+        pytest.param(0.6, 0.25, 0.5, False, id="less"),
+        pytest.param(0.6, 0.6, 0.2, False, id="others stand in for it"),
+        pytest.param(0.2, 0.6, 0.5, False, id="little is lacking"),
+    ],
+)
+def test_places_hold_together_where_what_says_most_lacks_much(lacking, together, needed, wanted) -> None:
+    best, place = Effect(0.4, 0.0, lacking, 0.4), Effect(together, 0.0, 0.0, needed)
+    assert (is_lacking(best) and is_a_place(place, best)) == wanted

@@ -8,12 +8,12 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedReward
+from gflowexplainer.rewards.candidates import Candidates
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.evidence import find_names_of, has_shared, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.factory import build_reward
-from gflowexplainer.rewards.learning import Candidates
 from gflowexplainer.rewards.occlusion import losses
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, house, random_graph

@@ -11,8 +11,9 @@ from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards import calibration
 from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, random_subgraphs
+from gflowexplainer.rewards.candidates import Candidates
 from gflowexplainer.rewards.evidence import Evidence, ridge_of
-from gflowexplainer.rewards.learning import CAUTION, WORTH, Candidates, Description, Fitting
+from gflowexplainer.rewards.fitting import CAUTION, WORTH, Description, Fitting
 from gflowexplainer.rewards.least_squares import Restraint
 from gflowexplainer.rewards.measuring import Measurements
 from gflowexplainer.settings import Settings

@@ -28,7 +28,7 @@ class Masks:
 
     Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
     probably as what it adds is to what the strongest adds. Its probability is then the mean of the two, weighed by how
-    far single nodes are to be trusted (:func:`~gflowexplainer.rewards.belief.weight_beside`). In a graph several
+    far single nodes are to be trusted (:func:`~gflowexplainer.rewards.mask_weight.mask_weight`). In a graph several
     places may speak; those that samples seldom come to count a little by their evidence. And where the
     distribution follows them too, a node that speaks against the class does not belong, though a way may lead over it.
 

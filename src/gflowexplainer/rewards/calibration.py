@@ -20,8 +20,9 @@ from gflowexplainer.ops.segments import repeated
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import REMOVALS, Reward
 from gflowexplainer.rewards.belief import says_little
+from gflowexplainer.rewards.candidates import KEPT, Candidates
 from gflowexplainer.rewards.consensus import Consensus
-from gflowexplainer.rewards.learning import KEPT, Candidates, learn_consensus
+from gflowexplainer.rewards.learning import learn_consensus
 from gflowexplainer.rewards.measuring import Measuring
 from gflowexplainer.rewards.occlusion import NodeLosses
 from gflowexplainer.settings import Settings

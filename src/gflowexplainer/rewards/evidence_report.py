@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from gflowexplainer.choices import EvidenceType
@@ -59,9 +59,9 @@ class EvidenceReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
-        rows = [asdict(trial) | {"evidence": trial.evidence.value} for trial in (self.chosen, *self.trials)]
         names = ("gradient_share", "by_likeness", "cohesion")
-        return {"chosen": rows[0], "trials": rows[1:]} | {name: getattr(self, name) for name in names}
+        trials = [trial.to_dict() for trial in self.trials]
+        return {"chosen": self.chosen.to_dict(), "trials": trials} | {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         chosen = self.chosen
@@ -83,7 +83,8 @@ class EvidenceReport:
         ]
         for trial in self.trials:
             mark = "  <- taken" if trial == chosen else ""
-            effect, incomplete = ("-" if x is None else f"{x:.2f}" for x in (trial.effect, trial.incomplete))
+            did = trial.effect
+            effect, incomplete = ("-" if did is None else f"{x:.2f}" for x in (trial.size, trial.incomplete))
             kept = "-" if trial.by_gradients else f"{trial.keep_probability:.2f}"
             removal = "gradient" if trial.by_gradients else trial.removal
             lines.append(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.rewards.base import REMOVALS
+from gflowexplainer.rewards.effect import Effect
 
 _KINDS = (EvidenceType.shared, EvidenceType.both, EvidenceType.own, EvidenceType.features)
+_UNKNOWN = Effect(0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,10 @@ class EvidenceTrial:
         by_class: Whether classes have weights of their own.
         explained: Share of the variance within instances that is explained, on instances that were not fitted.
         reproducible: Share of it that another draw of contexts would show again: the most that can be explained.
-        effect: What the subgraphs that it rates best do: the class's probability with only them and its fall without
-            them, the mean of both; ``None`` where the model was not, or cannot be, asked.
-        incomplete: How far those subgraphs are needed and not enough, in [0, 1]; ``None`` likewise.
-        by_gradients: Whether it was fitted to what gradients say of whole graphs, and not to what the model says of
-            contexts: then ``explained`` is of that, and all of it can be reproduced.
+        effect: What the subgraphs that it rates best do to the class; ``None`` where the model was not evaluated on
+            them, or cannot be.
+        by_gradients: Whether it was fitted to gradients of the model on whole graphs, and not to its predictions in
+            contexts: then ``explained`` is of these, and all of it can be reproduced.
     """
 
     evidence: EvidenceType
@@ -34,20 +36,39 @@ class EvidenceTrial:
     by_class: bool
     explained: float
     reproducible: float
-    effect: float | None = None
-    incomplete: float | None = None
+    effect: Effect | None = None
     by_gradients: bool = False
+
+    @property
+    def clarity(self) -> float:
+        """Share of what can be reproduced that is explained."""
+        return self.explained / self.reproducible if self.reproducible > 0 else 0.0
+
+    @property
+    def size(self) -> float:
+        """Size of the effect; 0 where it is not known."""
+        return self.effect.size if self.effect else 0.0
+
+    @property
+    def incomplete(self) -> float:
+        """How far the best subgraphs are needed and not enough; 0 where that is not known."""
+        return self.effect.incomplete if self.effect else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values that JSON can hold."""
+        effect = self.effect._asdict() if self.effect else None
+        return asdict(self) | {"evidence": self.evidence.value, "effect": effect}
 
     def row(self) -> list[float]:
         """Returns numbers, for a tensor."""
         made = [_KINDS.index(self.evidence), self.keep_probability, REMOVALS.index(self.removal), self.by_class]
-        did = [self.explained, self.reproducible, self.effect or 0.0, self.incomplete or 0.0, self.effect is not None]
-        return [*map(float, made), *map(float, did), float(self.by_gradients)]
+        did = [self.explained, self.reproducible, self.by_gradients, self.effect is not None]
+        return [*map(float, made), *map(float, did), *(self.effect or _UNKNOWN)]
 
     @classmethod
     def from_row(cls, row: list[float]) -> EvidenceTrial:
         """Reads what :meth:`row` gave."""
-        kind, keep, removal, by_class, explained, reproducible, effect, incomplete, asked, by_gradients = row
+        kind, keep, removal, by_class, explained, reproducible, by_gradients, known, *effect = row
         return cls(
             _KINDS[int(kind)],
             keep,
@@ -55,7 +76,6 @@ class EvidenceTrial:
             bool(by_class),
             explained,
             reproducible,
-            effect if asked else None,
-            incomplete if asked else None,
+            Effect(*effect) if known else None,
             bool(by_gradients),
         )

@@ -9,8 +9,8 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.rewards.best_rated import effect_of
-from gflowexplainer.rewards.learning import Description, Fitting
+from gflowexplainer.rewards.effect import effect_of
+from gflowexplainer.rewards.fitting import Description, Fitting
 
 
 class OneFeature(nn.Module):

@@ -11,6 +11,13 @@ from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.prediction import PredictionReward
 
+HELD = 0.5
+"""What the best subgraphs must do to a class, hold it or be needed for it, for what names them to count."""
+WEAKER = 0.1
+"""How much less the subgraphs that evidence rates best may do than those that other evidence rates best."""
+LITTLE = 0.25
+"""How far subgraphs have to be needed and not enough for that to count a little."""
+
 
 class Effect(NamedTuple):
     """What the best subgraphs do to the probability of the class, as means over instances.
