@@ -72,6 +72,7 @@ EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
     "rarity": floors.rarity,
     "probability": floors.class_probability,
     "occlusion": peers.occlusion,
+    "occlusion-near": peers.occlusion_near,
     "greedy": peers.greedy,
     "saliency": peers.saliency,
     "integrated": peers.integrated_gradients,
@@ -308,4 +309,6 @@ def _applies(explainer: str, suite: str, task: str) -> bool:
         return task in ("cora", "distance")
     if explainer == "rarity":
         return suite != "real"  # every paper has its own words
+    if explainer == "occlusion-near":
+        return suite == "real"
     return True

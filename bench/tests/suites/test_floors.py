@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,18 @@ def test_floors_on_nodes() -> None:
     removed = peers.occlusion(model, task, [case], **OPTIONS)[0].scores
     assert removed.argsort(descending=True).tolist() == [1, 0, 2]
     assert peers.greedy(model, task, [case], **OPTIONS)[0].parts == ((0, 1),)
+
+
+def test_occlusion_near_leaves_out_what_no_message_comes_from() -> None:
+    graph = path_graph([0.0, 1.0, 3.0, 2.0, 0.0])
+    graph.y = torch.tensor([0, 1, 1, 1, 0])
+    task = replace(task_of([graph], level="node"), num_layers=1)
+    model = SumOfNodes()
+    case = make_cases(model, task, [3], num_hops=3)[0]
+    every, near = (explain(model, task, [case], **OPTIONS)[0] for explain in (peers.occlusion, peers.occlusion_near))
+    assert case.nodes.tolist() == [0, 1, 2, 3, 4]
+    assert torch.equal(near.scores[2:], every.scores[2:])
+    assert float(near.scores[:2].max()) < float(every.scores.min())
 
 
 def test_random_growth_is_connected() -> None:
