@@ -25,4 +25,5 @@ def test_rows_that_are_not_copied_give_the_same_explanation(monkeypatch):
         assert one.prediction_only == other.prediction_only
         assert one.prediction_without == other.prediction_without
     assert found.counterfactual() == wanted.counterfactual()
+    assert found.feature_contributions() == wanted.feature_contributions()
     assert found.warnings == wanted.warnings

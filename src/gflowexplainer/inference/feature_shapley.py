@@ -116,7 +116,7 @@ def measure_features(
 def _table(one: Instances, of: str, inside: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Returns ids ``[r]`` and values ``[r, F]`` of what is measured, and which of its rows lie inside the subgraph."""
     if of == "x" or of in one.node_arguments:
-        values = one.x if of == "x" else one.node_arguments[of]
+        values = one.rows() if of == "x" else one.node_arguments[of]
         ids, rows = one.node_id, torch.nonzero(inside).flatten()
     elif of in one.edge_arguments:
         source, target = one.edge_index
