@@ -21,6 +21,28 @@ class Value(NodeModel):
         self.first, self.second = GCNConv(3, 8), GCNConv(8, 1)
 
 
+class Shifted(GraphModel):
+    """Adds what the user gives for the whole graph to the scores."""
+
+    def forward(self, x, edge_index, batch, shift):
+        return super().forward(x, edge_index, batch) + shift
+
+
+def test_what_differs_between_graphs_is_not_taken_from_one_of_them():
+    graphs = [random_graph(10, 0.2, seed=seed) for seed in range(2)]
+    model = Shifted().eval()
+    settings = {"task_level": "graph", "mode": "multiclass_classification", "return_type": "raw"}
+    for graph, shift in zip(graphs, ([50.0, 0.0], [0.0, 50.0]), strict=True):
+        graph.shift = torch.tensor([shift])
+    quick = GFlowExplainer(max_nodes=3, epochs=2, rollouts=4, num_contexts=2, seed=0)
+    with pytest.raises(InstanceError, match=r"'shift' differs between graphs.*one at a time"):
+        quick.fit(model, graphs, model_config=settings, progress=False)
+    alone = [quick.explain(model, [graph], model_config=settings, progress=False)[0] for graph in graphs]
+    assert [e.explained_class for e in alone] == [0, 1]
+    graphs[1].shift = graphs[0].shift.clone()
+    quick.fit(model, graphs, model_config=settings, progress=False)
+
+
 @pytest.mark.parametrize("which", [slice(None), slice(1, 2)])
 def test_evidence_of_nodes_is_what_the_model_predicts_there_in_the_whole_graph(which):
     graph, model = random_graph(12, 0.15, seed=1), NodeModel(seed=1)

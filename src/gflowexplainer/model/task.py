@@ -306,8 +306,10 @@ class GraphTask(Task):
         shared: dict[str, Any] = {}
         for graph in graphs:
             given = graph.detached()
-            rows, shared = given.sorted_arguments()
+            rows, others = given.sorted_arguments()
+            _refuse_differing(shared, others)
             names.update(rows)
+            shared |= others
             data.append(Data(x=given.x, edge_index=given.edge_index, **rows))
         label = None if self._given is None else self._given[which]
         shared = {name: value for name, value in shared.items() if name not in names}
@@ -330,6 +332,17 @@ class GraphTask(Task):
             fields=fields,
             data=self.data,
         )
+
+
+def _refuse_differing(known: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+    """Refuses tensors that differ between graphs but have neither one row a node nor one an edge."""
+    for name in known.keys() & others.keys():
+        one, other = known[name], others[name]
+        if isinstance(one, Tensor) and isinstance(other, Tensor) and not torch.equal(one, other):
+            raise InstanceError(
+                f"'{name}' differs between graphs, but has neither one row a node nor one an edge. Pass it one row a "
+                "node, or explain the graphs one at a time."
+            )
 
 
 def _is_few(index: Any) -> bool:
