@@ -151,6 +151,25 @@ def test_hops_are_counted_by_layer_not_by_relation(name):
     assert count_hops(model_of(name, typed_graph())) == 2
 
 
+class Thrice(TypedNodeModel):
+    """One layer that is called three times, which counting layers cannot see."""
+
+    def forward(self, x_dict, edge_index_dict):
+        hidden = {key: self.into[key](x).relu() for key, x in x_dict.items()}
+        for _ in range(3):
+            hidden = {key: x.relu() for key, x in self.layers[0](hidden, edge_index_dict).items()}
+        return 3 * self.out(hidden["paper"])
+
+
+def test_hops_that_nobody_gave_are_widened_to_what_the_model_depends_on():
+    graph = typed_graph(num_papers=30, num_authors=25, num_venues=10)
+    model = Thrice().eval()
+    e = GFlowExplainer(seed=0, max_nodes=4).explain(model, graph, [0], node_type="paper", progress=False)[0]
+    assert not any("steps away" in warning for warning in e.warnings)
+    few = GFlowExplainer(seed=0, max_nodes=4, num_hops=1).explain(model, graph, [0], node_type="paper", progress=False)
+    assert any("steps away" in warning for warning in few[0].warnings)
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_with_everything_kept_the_model_says_what_it_says_of_the_whole_graph(name):
     graph = typed_graph(num_papers=9, seed=2)

@@ -377,3 +377,20 @@ def test_a_graph_model_keeps_its_level():
     graph = Data(x=path(5).x, edge_index=path(5).edge_index)
     (found,) = by_us(GraphModel(), graph)
     assert found.explained_node is None
+
+
+class Taking(NodeModel):
+    """Has a method of a name that adapters have too."""
+
+    def takes(self):
+        return 1
+
+
+def test_a_model_may_have_methods_of_any_name():
+    config = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
+    explainer = GFlowExplainer(max_nodes=3, epochs=2, rollouts=4, num_contexts=2)
+    found, wanted = (
+        explainer.explain(model, random_graph(10), index=[0], model_config=config, progress=False)[0]
+        for model in (Taking().eval(), NodeModel().eval())
+    )
+    assert torch.equal(found.node_mask, wanted.node_mask)

@@ -11,6 +11,24 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+
+class Adapted(nn.Module):
+    """A model behind another way to call it (:class:`~gflowexplainer.model.adapter.ModelAdapter`).
+
+    Attributes:
+        model: The model itself.
+        call: A function of the user's that calls it on a ``Data``, if there is one.
+    """
+
+    model: nn.Module
+    call: Callable[[Any, Data], Any] | None
+
+    @property
+    def takes(self) -> tuple[str, ...] | None:
+        """Names of what it takes after features and edges; ``None`` if the model itself says that."""
+        return None
+
+
 _NOT_INPUT = ("x", "edge_index", "adj_t", "y", "batch", "batch_size", "ptr", "num_nodes")
 
 
@@ -23,9 +41,8 @@ def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
             a.name: inspect.Parameter(a.name, kind, default=a.default_value if a.has_default_value() else empty)
             for a in arguments
         }
-    inner = getattr(model, "model", None)
-    if hasattr(type(model), "takes") and model.takes is None and model.call is None and isinstance(inner, nn.Module):
-        return forward_parameters(inner)
+    if isinstance(model, Adapted) and model.takes is None and model.call is None:
+        return forward_parameters(model.model)
     forward = model.forward
     function = getattr(forward, "__func__", None)
     if function is None or getattr(type(model), "forward", None) is not function:
@@ -41,14 +58,19 @@ def _parameters_after_self(function: Callable[..., Any]) -> dict[str, inspect.Pa
 
 def takes_everything(model: nn.Module) -> bool:
     """Whether a model is called by a function of the user's, which reads from the graph what it needs."""
-    return hasattr(type(model), "takes") and getattr(model, "call", None) is not None
+    return isinstance(model, Adapted) and model.call is not None
+
+
+def named_arguments(model: nn.Module) -> tuple[str, ...] | None:
+    """Returns the names of what an adapter says that its model takes; ``None`` if the model itself says it."""
+    return model.takes if isinstance(model, Adapted) else None
 
 
 def argument_names(model: nn.Module, graph: Data) -> list[str]:
     """Names what a model takes of a graph after features and edges."""
     if takes_everything(model):
         return [name for name, value in graph.items() if _of_nodes_or_edges(name, value, graph)]
-    named = getattr(model, "takes", None) if hasattr(type(model), "takes") else None
+    named = named_arguments(model)
     if named is not None:
         return list(named)
     parameters = list(forward_parameters(model).values())[2:]
@@ -57,7 +79,7 @@ def argument_names(model: nn.Module, graph: Data) -> list[str]:
 
 def missing_arguments(model: nn.Module, given: Any) -> list[str]:
     """Names what a model must be given after features and edges, and is not."""
-    if hasattr(type(model), "takes") and (takes_everything(model) or model.takes is not None):
+    if takes_everything(model) or named_arguments(model) is not None:
         return []
     ours = ("batch", "edge_label_index")
     return [

@@ -14,6 +14,7 @@ from torch_geometric.utils import to_torch_coo_tensor, to_torch_csc_tensor, to_t
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.inputs import CARRIED
+from gflowexplainer.graphs.signature import Adapted
 
 WEIGHTS = CARRIED
 NODE_IDS = "n_id"
@@ -59,7 +60,7 @@ class InputForm:
         return self.adjacency(row=target, col=source, value=weight, sparse_sizes=(num_nodes, num_nodes))
 
 
-class ModelAdapter(nn.Module):
+class ModelAdapter(Adapted):
     """A model behind another way to call it; see :func:`adapt`.
 
     Args:

@@ -49,9 +49,9 @@ class Part:
     roots: int
 
     def up_to(self, depth: int) -> Part:
-        """Returns the part without what is farther away."""
-        kept = torch.nonzero(self.depth <= depth).flatten()
-        inside = (self.depth[self.edge_index] <= depth).all(dim=0)
+        """Returns what an instance of so many steps has: with the edges into its last nodes, and where these begin."""
+        kept = torch.nonzero(self.depth <= depth + 1).flatten()
+        inside = self.depth[self.edge_index[1]] <= depth
         # Nodes stand in the order of their depth, so those that stay keep their places.
         return Part(self.nodes[kept], self.edges[inside], self.edge_index[:, inside], self.depth[kept], self.roots)
 

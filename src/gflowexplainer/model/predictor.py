@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.signature import forward_parameters
+from gflowexplainer.graphs.signature import forward_parameters, named_arguments
 from gflowexplainer.model.adapter import remedy, shown_name
 from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
 from gflowexplainer.model.hops import check_hops, refuse_none
@@ -66,7 +66,7 @@ class Predictor:
         check_hops(num_hops)
         self.makeup = Makeup.of(model) if makeup is None else makeup
         self.num_hops = refuse_none(self.makeup.num_hops, model) if num_hops is None else num_hops
-        self._hops_given = num_hops is not None
+        self.given_hops = num_hops
         if memory_budget is not None and memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.device = self.makeup.device
@@ -80,7 +80,7 @@ class Predictor:
         self.num_types = 1
         self.num_relations = self.makeup.num_relations
         parameters = forward_parameters(model)
-        named = getattr(model, "takes", None) if hasattr(type(model), "takes") else None
+        named = named_arguments(model)
         self.takes_batch = "batch" in (parameters if named is None else named) or (
             named is None and any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         )
@@ -90,7 +90,7 @@ class Predictor:
     def settle(self, locality: Locality) -> None:
         """Goes by what was found out about the model from now on; hops that the user gave stay."""
         self.locality = locality
-        if locality.hops is not None and not self._hops_given:
+        if locality.hops is not None and self.given_hops is None:
             self.num_hops = max(self.num_hops, locality.hops)
 
     @property

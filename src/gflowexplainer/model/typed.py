@@ -87,8 +87,8 @@ class TypedPredictor(Predictor):
         cls, predictor: Predictor, graph: TypedGraph, node_type: str | None = None, edge_type: EdgeType | None = None
     ) -> TypedPredictor:
         """Makes one with the settings of another predictor."""
-        names = ("level", "mode", "return_type", "num_hops", "memory_budget")
-        settings = {name: getattr(predictor, name) for name in names}
+        names = ("level", "mode", "return_type", "given_hops", "memory_budget")
+        settings = {name.replace("given", "num"): getattr(predictor, name) for name in names}
         return cls(predictor.model, graph, node_type=node_type, edge_type=edge_type, **settings)
 
     def contents(self, instances: Instances) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
