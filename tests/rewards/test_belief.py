@@ -69,6 +69,9 @@ def test_evidence_that_rates_best_what_does_far_less_is_not_taken() -> None:
     unknown, nothing = showing(small, None), showing(small, 0.0)
     assert choose([unknown, whole]) == unknown
     assert choose([nothing, whole]) == whole
+    # The class is more probable without what is rated best than it was: all do less than nothing.
+    harmful = showing(trial("shared", 0.6), -0.2)
+    assert choose([showing(small, -0.3), harmful]) == showing(small, -0.3)
 
 
 @pytest.mark.parametrize(("effect", "taken"), [(0.85, True), (0.72, False), (None, False)])

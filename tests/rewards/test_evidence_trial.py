@@ -3,6 +3,8 @@
 import json
 import math
 
+import pytest
+
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.rewards.effect import Effect
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
@@ -17,6 +19,14 @@ def test_a_trial_is_read_as_it_was_written() -> None:
         for effect in (None, EFFECT):
             one = EvidenceTrial(kind, 0.8, "isolate", True, 0.5, 0.75, effect, by_gradients=effect is not None)
             assert EvidenceTrial.from_row(one.row()) == one
+
+
+def test_a_row_of_another_length_is_refused() -> None:
+    """One of a former version would be misread."""
+    row = EvidenceTrial(EvidenceType.shared, 0.8, "induced", False, 0.5, 0.75, EFFECT).row()
+    for other in (row[:-2], [*row, 0.0]):
+        with pytest.raises(TypeError):
+            EvidenceTrial.from_row(other)
 
 
 def test_a_trial_is_plain_json() -> None:

@@ -126,7 +126,7 @@ def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:
     too what the model predicts at nodes, which knows of their surroundings, without their features. And what predicts
     the model well on random subgraphs, but rates those best that do far less to it than others, is not taken.
     """
-    most = max(trial.size for trial in trials)
+    most = max((trial.size for trial in trials if trial.effect), default=0.0)
     trials = [trial for trial in trials if trial.effect is None or trial.size >= most - WEAKER]
     by_features = [trial for trial in trials if trial.evidence == EvidenceType.features]
     plain = [trial for trial in trials if trial.evidence != EvidenceType.features]

@@ -68,7 +68,8 @@ class EvidenceTrial:
     @classmethod
     def from_row(cls, row: list[float]) -> EvidenceTrial:
         """Reads what :meth:`row` gave."""
-        kind, keep, removal, by_class, explained, reproducible, by_gradients, known, *effect = row
+        kind, keep, removal, by_class, explained, reproducible, by_gradients, known, *rest = row
+        effect = Effect(*rest)
         return cls(
             _KINDS[int(kind)],
             keep,
@@ -76,6 +77,6 @@ class EvidenceTrial:
             bool(by_class),
             explained,
             reproducible,
-            Effect(*effect) if known else None,
+            effect if known else None,
             bool(by_gradients),
         )
