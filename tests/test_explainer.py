@@ -1,5 +1,6 @@
 import copy
 import itertools
+import math
 from contextlib import contextmanager
 
 import networkx as nx
@@ -708,3 +709,15 @@ def test_config_of_pyg_is_taken_from_the_explainer():
     explanation = algorithm.explain(model, graph, 2)[0]
     assert explanation._model_config == ModelConfig("regression", "node", "raw")
     assert explanation.subgraphs[0].class_only is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_without_a_fit_a_subgraph_is_as_large_as_was_asked_for(size: int) -> None:
+    steps = torch.arange(size - 1)
+    ends = torch.stack([torch.cat([steps, steps + 1]), torch.cat([steps + 1, steps])])
+    graph = Data(x=torch.randn(size, 3, generator=torch.Generator().manual_seed(1)), edge_index=ends)
+    e = GFlowExplainer(max_nodes=4, seed=0).explain(GraphModel(), [graph], progress=False)[0]
+    assert all(len(subgraph) >= min(size, 2) for subgraph in e.subgraphs)
+    assert math.isnan(e.effective_sample_size)
+    assert not any("effective" in warning for warning in e.warnings)
+    assert e.certificate.shown_distance == pytest.approx(0, abs=1e-6)

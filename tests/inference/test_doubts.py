@@ -28,6 +28,8 @@ def test_a_low_effective_sample_size(sampled, size, said):
 
 def test_few_samples_are_not_blamed(sampled):
     assert not any("worth" in doubt for doubt in Doubts(sampled.sampler, torch.tensor([2.0]), 4).of(0))
+    # Nothing was sampled.
+    assert not any("worth" in doubt for doubt in Doubts(sampled.sampler, torch.tensor([torch.nan]), 64).of(0))
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.01, True), (-0.5, True), (0.5, False)])

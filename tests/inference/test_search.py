@@ -52,6 +52,16 @@ def test_a_wide_beam_finds_every_connected_subgraph_once_and_weighs_it_by_reward
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])
+def test_what_is_too_small_is_not_listed_unless_it_cannot_grow(level: str) -> None:
+    reward, places, center = reward_of(level)
+    reward.min_nodes = 3
+    found, _ = search(reward.instances, reward, 4, WIDE)
+    large = {nodes for nodes in connected_sets(places, 4, center) if len(nodes) >= 3}
+    components = {frozenset(nodes) for nodes in nx.connected_components(places)}
+    assert set(sets_of(found)) == large | {n for n in components if len(n) < 3 and (center is None or center in n)}
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
 def test_the_best_of_each_size_go_on(level: str) -> None:
     reward, places, _ = reward_of(level)
     every, narrow = (search(reward.instances, reward, 4, width)[0] for width in (WIDE, 2))

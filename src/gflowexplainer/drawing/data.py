@@ -70,11 +70,19 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
         "held": explanation.explained_class,
         "classes": None if case.classes is None else [str(name) for name in case.classes],
         "facts": [
-            f"{len(explanation.subgraphs)} different subgraphs in {explanation.num_samples} samples, weighted by "
-            f"{explanation.weighting}; effective sample size {explanation.effective_sample_size:.1f}.",
+            _origin(explanation),
             _certificate(explanation),
         ],
     }
+
+
+def _origin(explanation: Any) -> str:
+    """Says how the subgraphs were found, and what they are weighted by."""
+    listed, worth = len(explanation.subgraphs), explanation.effective_sample_size
+    if math.isnan(worth):
+        return f"{listed} different subgraphs, found by search and weighted by reward."
+    sampled = f"{listed} different subgraphs in {explanation.num_samples} samples, weighted by {explanation.weighting}"
+    return f"{sampled}; effective sample size {worth:.1f}."
 
 
 def _certificate(explanation: Any) -> str:

@@ -138,7 +138,8 @@ class ExplainedDistribution:
 
         It is as large as the number of samples where the flow network samples from its target, and small where most
         of the target's weight falls on few of the samples. It only knows what was sampled: a network that never visits
-        the best subgraphs can have a large one. The certificate sees that.
+        the best subgraphs can have a large one. The certificate sees that. ``nan`` without a fit, where subgraphs are
+        searched and weighed by their reward: then only the certificate knows.
         """
         return self._known.effective_sample_size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -52,7 +53,7 @@ def in_words(explanation: Any) -> str:
         ("prediction", "" if whole is None else shown(whole)),
         ("subgraph", f"{_nodes(best.nodes)}; probability {best.probability:.3f}, reward {best.reward:.3f}"),
         ("others", f"{len(explanation.subgraphs) - 1} further subgraphs in .subgraphs"),
-        ("samples", f"{explanation.num_samples}, worth {explanation.effective_sample_size:.1f} of the target"),
+        ("samples", _samples(explanation)),
         ("certificate", _certificate(explanation)),
         *(("part", text) for text in listed),
         ("holds", "asked for by .holds, parts by .parts" if parts is None else parts.verdict()),
@@ -84,6 +85,13 @@ def one_line(explanation: Any) -> str:
     best, whole = explanation.subgraphs[0], explanation.whole_prediction
     predicted = "" if whole is None else f"{shown(whole)}: "
     return f"{explanation.name}, {predicted}{_nodes(best.nodes)} ({best.probability:.2f})"
+
+
+def _samples(explanation: Any) -> str:
+    worth = explanation.effective_sample_size
+    if math.isnan(worth):
+        return "none, subgraphs were searched"
+    return f"{explanation.num_samples}, worth {worth:.1f} of the target"
 
 
 def _certificate(explanation: Any) -> str:

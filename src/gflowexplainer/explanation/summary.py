@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,10 +66,11 @@ def _sureness(explanation: Any, values: dict[str, Any]) -> str:
     values["probability"], values["num_samples"] = first.probability, explanation.num_samples
     values["effective_sample_size"] = explanation.effective_sample_size
     values["certificate"] = certificate.to_dict()
-    text = (
-        f"The first subgraph has probability {first.probability:.2f} among {explanation.num_samples} samples "
-        f"(effective sample size {explanation.effective_sample_size:.1f})"
-    )
+    text, worth = f"The first subgraph has probability {first.probability:.2f}", explanation.effective_sample_size
+    if math.isnan(worth):
+        text += f" among {len(explanation.subgraphs)} that a search found"
+    else:
+        text += f" among {explanation.num_samples} samples (effective sample size {worth:.1f})"
     if certificate.distance is None:
         return text + "."
     return text + f"; the sampler is {certificate.distance:.3f} from its exact target, in total variation."

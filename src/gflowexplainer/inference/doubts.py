@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import torch
@@ -24,7 +25,7 @@ class Doubts:
 
     Args:
         sampler: The trained sampler.
-        effective_size: Effective sample size of each instance, shape ``[I]``.
+        effective_size: Effective sample size of each instance, shape ``[I]``; ``nan`` where nothing was sampled.
         num_samples: Subgraphs sampled of each.
     """
 
@@ -38,7 +39,7 @@ class Doubts:
 
     def _samples(self, position: int) -> list[str]:
         size, total = float(self.effective_size[position]), self.num_samples
-        if size >= FEW or size >= SHARE * total:
+        if math.isnan(size) or size >= FEW or size >= SHARE * total:
             return []
         return [
             f"The {total} samples are worth {size:.1f} of the target (effective sample size), so probabilities may be "

@@ -5,6 +5,7 @@ Each batch is sampled, or searched, and what it shows is estimated.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -155,7 +156,7 @@ def explain_instances(
         return SampledExplanations(
             sampler,
             estimate_from_samples(instances, found, log_weight),
-            partial(effective_sizes, instances, found, log_weight),
+            partial(torch.full, (len(instances),), math.nan),
             num_samples,
             Weighting.reward,
             certificate_limit,

@@ -60,7 +60,7 @@ class SampledExplanations:
     Attributes:
         sampler: The trained sampler.
         estimates: What is shown: probabilities of subgraphs, nodes and edges.
-        find_effective_size: Computes the effective sample size of each instance, shape ``[I]``.
+        find_effective_size: Computes the effective sample size of each instance, shape ``[I]``; ``nan`` of a search.
         num_samples: Subgraphs sampled of each.
         weighting: ``"policy"`` or ``"reward"``.
         certificate_limit: Connected subgraphs up to which a certificate is computed.

@@ -48,7 +48,8 @@ def search(
         seed: Names the draws.
 
     Returns:
-        All different subgraphs that went on, and the log-weight of each under reward and measure, ``[B]``.
+        All different subgraphs that went on and have ``reward.min_nodes`` nodes, or cannot have so many, and the
+        log-weight of each under reward and measure, ``[B]``.
     """
     growth = measure == Measure.growth
     every = torch.arange(len(instances), device=instances.device)
@@ -56,9 +57,14 @@ def search(
     level = States.initial(instances, every, start, max_nodes, cuts=False)
     passing = torch.zeros(len(level), dtype=torch.double, device=instances.device)
     found, weights = [], []
+
+    def keep(weight: Tensor) -> None:
+        large = (level.size >= reward.min_nodes) | ~level.can_grow
+        found.append(level.subgraphs[large])
+        weights.append(weight[large])
+
     if level.rooted:
-        found.append(level.subgraphs)
-        weights.append(reward.log_reward(level.subgraphs, level.can_grow).double())
+        keep(reward.log_reward(level.subgraphs, level.can_grow).double())
     while level.frontier.numel():
         entry, arriving = _different(level, passing)
         value = _log_rewards(reward, level)[entry]
@@ -71,8 +77,7 @@ def search(
             best = _best(value, instance, len(instances), width)
             kept = Kept(best, torch.zeros_like(value[best]))
         level, passing = level.step(entry[kept.which]), arriving[kept.which] - kept.log_chance
-        found.append(level.subgraphs)
-        weights.append(value[kept.which] + (passing if growth else 0))
+        keep(value[kept.which] + (passing if growth else 0))
     return Subgraphs.cat(found), torch.cat(weights)
 
 
