@@ -9,8 +9,8 @@ Where single losses add up to a value, they are its explanation, unless shared e
 simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
 distribution of a class follows shared evidence, unless it says nothing, and does not show what holds the class and is
-needed either, or says less than half of what single losses say of small contexts too. What single losses count in
-masks beside it is another question (:mod:`~gflowexplainer.rewards.mask_weight`).
+needed either, or says less than half of what single losses say of small contexts, where these add up nearly everywhere.
+What single losses count in masks beside it is another question (:mod:`~gflowexplainer.rewards.mask_weight`).
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
 evidence, one is not taken that rates best what does far less to the model than what others rate best. And what was
@@ -29,6 +29,8 @@ from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 BELIEVED = 0.87
 """Share of what can be reproduced that own evidence must explain to be believed."""
+NEARLY = 0.8
+"""Share of it that is enough in the smallest contexts, where it is believed near the whole graph."""
 ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
 HALF = 0.5
@@ -102,14 +104,17 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool) -> Eviden
         beside = most_explained(trial for trial in shared if trial.keep_probability == nearest)
         says_less = beside is not None and SILENT <= beside.explained < ENOUGH * own.explained
         return own if says_less and _adds_up(own) else plainest
-    alone = most_explained(t for t in trials if t.evidence == EvidenceType.own and t.keep_probability == smallest)
-    most = max(trial.explained for trial in shared)
-    return alone if alone and _adds_up(alone) and most < HALF * alone.explained else plainest
+    alone = [trial for trial in trials if trial.evidence == EvidenceType.own]
+    near, far = (most_explained(t for t in alone if t.keep_probability == keep) for keep in (nearest, smallest))
+    if near is None or far is None or max(trial.explained for trial in shared) >= HALF * far.explained:
+        return plainest
+    everywhere = _adds_up(far) or (_adds_up(far, NEARLY) and _adds_up(near))
+    return near if everywhere else plainest
 
 
-def _adds_up(own: EvidenceTrial) -> bool:
-    """Returns whether what single nodes do explains nearly all that can be reproduced."""
-    return own.explained >= BELIEVED * own.reproducible > 0
+def _adds_up(own: EvidenceTrial, least: float = BELIEVED) -> bool:
+    """Returns whether what single nodes do explains nearly all that can be reproduced, ``least`` of it."""
+    return own.explained >= least * own.reproducible > 0
 
 
 def _shows_much(shared: EvidenceTrial) -> bool:
