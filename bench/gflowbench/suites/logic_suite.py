@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gflowbench.suites import logic, logic_nodes
+from gflowbench.suites.logic_chains import chain
 from gflowbench.suites.logic_sizes import sizes
 from gflowbench.suites.pieces import Palette, palette_of
 from gflowbench.suites.task import SuiteTask, TaskTruth, split
@@ -25,7 +26,7 @@ RULES: dict[str, Callable[[np.random.Generator, Palette, int], logic.Made]] = {
     "size": sizes,
     "sum-graph": logic.weighted_sum,
 }
-NODE_TASKS = {"distance": logic_nodes.distance, "sum-node": logic_nodes.node_sum}
+NODE_TASKS = {"distance": logic_nodes.distance, "chain": chain, "sum-node": logic_nodes.node_sum}
 NAMES = (*RULES, *NODE_TASKS)
 NUM_GRAPHS = {name: 2500 if name in RULES else 900 for name in NAMES}
 

@@ -8,10 +8,12 @@ from networkx.algorithms.isomorphism import GraphMatcher, categorical_node_match
 from torch_geometric.data import Data
 
 from gflowbench.datasets.motifs import Motif
+from gflowbench.suites.halves import half_of
 from gflowbench.suites.logic import VALUES
+from gflowbench.suites.logic_chains import COLOURS_OF
 from gflowbench.suites.logic_nodes import REACH, rings_of
 from gflowbench.suites.logic_sizes import motifs_by_size
-from gflowbench.suites.logic_suite import NAMES, NODE_TASKS, RULES, make_logic_task
+from gflowbench.suites.logic_suite import NAMES, RULES, make_logic_task
 from gflowbench.suites.pieces import holds, palette_of
 from gflowbench.suites.task import Combination
 from gflowexplainer.errors import ConfigError
@@ -158,7 +160,7 @@ def test_sizes_reach_from_two_to_twelve() -> None:
     assert found == {2, 3, 5, 6, 9, 12}
 
 
-@pytest.mark.parametrize("name", NODE_TASKS)
+@pytest.mark.parametrize("name", ["distance", "sum-node"])
 def test_node_tasks_count_rings_within_reach(name: str) -> None:
     seed = 5
     task = make_logic_task(name, seed, 12)
@@ -183,6 +185,22 @@ def test_node_tasks_count_rings_within_reach(name: str) -> None:
                 assert networkx.is_connected(made.subgraph(part))
                 checked += 1
     assert checked or name == "sum-node"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_chains_are_two_colours_in_a_row(seed: int) -> None:
+    task = make_logic_task("chain", seed, 30)
+    graph, near_far = task.graphs[0], COLOURS_OF[half_of(seed)]
+    made, colour = as_networkx(graph), graph.x.argmax(dim=1).tolist()
+    components = list(networkx.connected_components(made))
+    assert len(components) == 30
+    for node in range(graph.num_nodes):
+        walks = {(a, b) for a in made[node] for b in made[a] if (colour[a], colour[b]) == near_far}
+        assert set(task.truths[node].parts) == {tuple(sorted({node, *walk})) for walk in walks}
+        assert int(graph.y[node]) == bool(walks)
+    for members in task.splits.values():
+        assert all(not c & set(members.tolist()) or c <= set(members.tolist()) for c in components)
+    assert 0.05 < float(graph.y.float().mean()) < 0.5
 
 
 @pytest.mark.parametrize("name", ["sum-graph", "sum-node"])
