@@ -82,6 +82,11 @@ def _refuse_other_return_type(name: str, output: Tensor, mode: str, return_type:
 def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
     """Turns what a model of PyG's ``mode`` and ``return_type`` returns ``[Q, C]`` into probabilities, or values."""
     if mode == "regression":
+        if output.size(1) != 1:
+            raise ModelError(
+                f"A regression model must return one column (got {output.size(1)}). Of several outputs, explain one: "
+                "adapt(model, output=lambda out: out[:, 0:1])."
+            )
         return output
     if mode == "binary_classification":
         if output.size(1) != 1:
