@@ -155,6 +155,7 @@ class SubgraphDistribution:
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
         node_type: In a heterogeneous graph, the type of the explained node; ``None`` otherwise.
+        graph: Position of the explained graph among several; ``None`` if no graph, or the only one, is explained.
         link: Both ends of the explained link; ``None`` if none is explained.
         connected: Whether subgraphs are connected; see :attr:`SubgraphExplanation.connected`.
         find_paths: Lists the best paths between both ends of the link, up to a number of them.
@@ -171,6 +172,7 @@ class SubgraphDistribution:
     left_out: int = 0
     prediction_kept: Prediction | None = None
     node_type: str | None = None
+    graph: int | None = None
     link: tuple[NodeName, NodeName] | None = None
     connected: bool = True
     find_paths: Callable[[int], Sequence[RankedPath]] = field(default=lambda _: (), repr=False)
@@ -208,6 +210,8 @@ class SubgraphDistribution:
         plain = {name: getattr(self, name) for name in names}
         if self.node_type is not None:
             plain["node_type"] = self.node_type
+        if self.graph is not None:
+            plain["graph"] = self.graph
         if self.link is not None:
             paths = [path.to_dict() for path in self.find_paths(STORED_PATHS)]
             plain |= {"link": self.link, "connected": self.connected, "paths": paths}

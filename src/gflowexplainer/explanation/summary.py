@@ -35,7 +35,7 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
     said: list[str] = []
     values: dict[str, Any] = {"class": explanation.explained_class, "prediction": explanation.whole_prediction}
     whole = explanation.whole_prediction
-    subject = "the graph" if explanation.explained_node is None else f"node {explanation.explained_node}"
+    subject = "the graph" if explanation.name == "graph" else explanation.name
     if whole is not None:
         said.append(f"The model says {shown(whole)} of {subject}.")
     known = explanation.known_parts
