@@ -1,6 +1,7 @@
 """Mistakes that once ended in an error from deep inside, or in none: each says what is wrong and what to do."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -36,6 +37,31 @@ def test_features_that_are_sparse_or_have_no_columns(change):
     data.x = change(data.x)
     with pytest.raises(InstanceError, match=r"sparse|no columns"):
         explain(data=data)
+
+
+@pytest.mark.parametrize("setting", [{"inference": "search"}, {"max_nodes": 3}, {"preset": "paper"}])
+def test_settings_passed_to_a_call(setting):
+    ((name, value),) = setting.items()
+    algorithm, graph, model = GFlowExplainer(**QUICK), random_graph(10), NodeModel()
+    for call in (
+        lambda: algorithm.explain(model, graph, 3, progress=False, **setting),
+        lambda: algorithm.fit(model, graph, [3], progress=False, **setting),
+        lambda: algorithm(model, graph.x, graph.edge_index, target=None, index=3, **setting),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(f"GFlowExplainer({name}={value!r})")):
+            call()
+
+
+def test_a_model_may_take_arguments_that_are_called_like_settings():
+    class Tempered(NodeModel):
+        def forward(self, x, edge_index, beta=1.0):
+            return beta * super().forward(x, edge_index)
+
+    class Open(NodeModel):
+        def forward(self, x, edge_index, **more):
+            return more["beta"] * super().forward(x, edge_index)
+
+    assert explain(Tempered(), beta=2.0).whole_prediction == explain(Open(), beta=2.0).whole_prediction
 
 
 @pytest.mark.parametrize("hops", [1.5, "2", True, -1])
