@@ -64,6 +64,44 @@ def test_a_model_may_take_arguments_that_are_called_like_settings():
     assert explain(Tempered(), beta=2.0).whole_prediction == explain(Open(), beta=2.0).whole_prediction
 
 
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
+def test_values_of_edges_that_are_too_few(name):
+    class Weighted(NodeModel):
+        def forward(self, x, edge_index, edge_weight=None, edge_attr=None):
+            return super().forward(x, edge_index, edge_weight)
+
+    data = random_graph(10)
+    few, said = torch.ones(data.num_edges - 3), f"'{name}' has {data.num_edges - 3} rows, but the graph has"
+    with pytest.raises(InstanceError, match=f"{said} {data.num_edges} edges"):
+        explain(Weighted(), data, **{name: few})
+    data[name] = few
+    with pytest.raises(InstanceError, match=f"{said} {data.num_edges} edges"):
+        explain(Weighted(), data)
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        (["x"], r"The graph has no 'x'\. Set 'x'"),
+        (["edge_index"], r"The graph has no 'edge_index'\. Set 'edge_index'"),
+        (["x", "edge_index"], "The graph has no 'x' and no 'edge_index'"),
+    ],
+)
+def test_what_a_graph_lacks_is_named(gone, said):
+    data = random_graph(10)
+    data.num_nodes = 10
+    for name in gone:
+        del data[name]
+    with pytest.raises(InstanceError, match=said):
+        explain(data=data)
+
+
+def test_features_and_edges_that_are_no_data():
+    data = random_graph(10)
+    with pytest.raises(InstanceError, match=r"a tuple of tensors.*Data\(x=x, edge_index=edge_index\)"):
+        explain(data=(data.x, data.edge_index))
+
+
 @pytest.mark.parametrize("hops", [1.5, "2", True, -1])
 def test_hops_that_are_no_number(hops):
     with pytest.raises(ConfigError, match="'num_hops' must be a whole number"):

@@ -109,6 +109,11 @@ def raise_it(_: int) -> Tensor:
             {},
             "Fixed must return a tensor (got tuple). Pick what is explained",
         ),
+        (
+            lambda rows: {"logits": torch.zeros(rows, 3), "hidden": None},
+            {},
+            "Fixed must return a tensor (got dict). Pick what is explained: adapt(model, output=lambda out: out['lo",
+        ),
         (lambda rows: torch.full((rows, 3), torch.nan), {}, "Fixed returned NaN or infinity."),
         (lambda rows: torch.full((rows, 3), -torch.inf), {}, "Fixed returned NaN or infinity."),
         (
