@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch_geometric.nn import GCNConv
 
-from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer import GFlowExplainer, SubgraphExplanation, adapt
 from gflowexplainer.errors import (
     CheckpointError,
     ConfigError,
@@ -19,7 +19,7 @@ from gflowexplainer.errors import (
 )
 from gflowexplainer.sources import load_graphs
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
-from gflowexplainer.testing import NodeModel, random_graph
+from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, random_graph
 
 CLASSES = {"mode": "multiclass_classification", "return_type": "raw"}
 QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2, "reference_nodes": 4}
@@ -100,6 +100,42 @@ def test_features_and_edges_that_are_no_data():
     data = random_graph(10)
     with pytest.raises(InstanceError, match=r"a tuple of tensors.*Data\(x=x, edge_index=edge_index\)"):
         explain(data=(data.x, data.edge_index))
+
+
+@pytest.mark.parametrize("kind", [NodeModel, GraphModel])
+def test_a_model_that_takes_edges_before_features(kind):
+    class Turned(kind):
+        def forward(self, edge_index, x, **more):
+            return super().forward(x, edge_index, **more)
+
+    call = r"adapt\(model, call=lambda model, data: model\(data\.edge_index, data\.x\)\)"
+    asked = {} if kind is NodeModel else {"model_config": {**CLASSES, "task_level": "graph"}}
+    with pytest.raises(ModelError, match=call):
+        GFlowExplainer(**QUICK).explain(Turned(), random_graph(10), 0, progress=False, **asked)
+    adapted = adapt(Turned(), call=lambda model, data: model(data.edge_index, data.x))
+    assert GFlowExplainer(**QUICK).explain(adapted, random_graph(10), 0, progress=False, **asked)[0].subgraphs
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda model, data: data.update({"x": data.x.double()}), r"'x' is torch\.float64\. .* data\.x\.float\(\)"),
+        (lambda model, data: model.double(), r"'x' is torch\.float32\. Convert it: data\.x\.to\(torch\.float64\)"),
+    ],
+)
+def test_features_of_another_type_than_the_weights(change, said):
+    model, data = NodeModel(), random_graph(10)
+    change(model, data)
+    with pytest.raises(ModelError, match=said):
+        explain(model, data)
+
+
+@pytest.mark.parametrize("level", [None, "edge"])
+def test_links_that_are_not_said(level):
+    binary = {"mode": "binary_classification", "task_level": level, "return_type": "raw"}
+    config = {} if level is None else {"model_config": binary}
+    with pytest.raises(InstanceError, match=r"edge_label_index=torch\.tensor\(\[\[0\], \[4\]\]\)"):
+        explain(LinkModel(), **config)
 
 
 @pytest.mark.parametrize("hops", [1.5, "2", True, -1])
