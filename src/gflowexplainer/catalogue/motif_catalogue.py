@@ -13,6 +13,7 @@ from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.matching import LabelledGraph, holds
 from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 
 Labels = Callable[[SubgraphExplanation], Sequence[str]] | Sequence[Sequence[str]] | None
@@ -152,7 +153,7 @@ class MotifCatalogue:
 
 
 def motifs(
-    explanations: Sequence[SubgraphExplanation],
+    explanations: SubgraphExplanation | Sequence[SubgraphExplanation],
     *,
     labels: Labels = None,
     min_support: float = 0.05,
@@ -163,15 +164,13 @@ def motifs(
     Explanations of all classes belong into one call: a motif counts by how much more often its class has it.
 
     Args:
-        explanations: Explanations of one model.
+        explanations: Explanations of one model, or a single one.
         labels: Labels of the nodes of each explanation's graph: a function of the explanation, or a list for each. By
             default the features where they are of few kinds, as colours or atoms are; otherwise only structure counts.
         min_support: Share of a class's explanations below which a motif is left out.
         top: Motifs of a class at most.
     """
-    found = list(explanations)
-    if not found:
-        raise ConfigError("There are no explanations to compare. Pass at least one.")
+    found = _listed(explanations)
     if not 0 <= min_support <= 1:
         raise ConfigError(f"'min_support' must lie in [0, 1] (got {min_support!r}).")
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
@@ -212,6 +211,21 @@ def motifs(
     ]
     rules = find_rules(presences, [_class_of(e) for e in found], used)
     return MotifCatalogue(numbered, tuple(rules), catalogue.num_explanations, reader.again)
+
+
+def _listed(explanations: Any) -> list[SubgraphExplanation]:
+    """Lists explanations, or a single one, or says what else was passed."""
+    # An explanation is iterable too: over its fields.
+    found: list[Any] = [explanations] if isinstance(explanations, ExplainedDistribution) else list(explanations)
+    if not found:
+        raise ConfigError("There are no explanations to compare. Pass at least one.")
+    for one in found:
+        if not isinstance(one, SubgraphExplanation):
+            raise ConfigError(
+                f"Motifs are found in SubgraphExplanations, as GFlowExplainer makes them of a Data "
+                f"(got {type(one).__name__}). Pass a list of them."
+            )
+    return found
 
 
 def _motif(
