@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.testing import graph_of, path
 
 from ..conftest import explain_by_hand
@@ -30,3 +31,14 @@ def test_nodes_on_one_line_have_room(graph, node, smiles):
     points = ax.transData.transform(np.concatenate([c.get_offsets() for c in ax.collections if len(c.get_offsets())]))
     assert (points > [box.x0, box.y0]).all()
     assert (points < [box.x1, box.y1]).all()
+
+
+def test_pictures_that_cannot_be_written(tmp_path):
+    explanation = explain_by_hand(path(3), [((0,), 1.0)], 0)
+    with pytest.raises(ConfigError, match=r"ends in '\.foo', which is no format of pictures\. Use one of .*png.*svg"):
+        explanation.draw(tmp_path / "x.foo")
+    with pytest.raises(ConfigError, match=r"could not be written: No such file .* Choose another folder"):
+        explanation.draw(tmp_path / "nowhere" / "x.png")
+    explanation.draw(tmp_path / "x.PNG")
+    explanation.draw(tmp_path / "plain")
+    assert {file.name for file in tmp_path.iterdir()} == {"x.PNG", "plain.png"}

@@ -19,6 +19,7 @@ from gflowexplainer.drawing.colours import (
     require_matplotlib,
 )
 from gflowexplainer.drawing.scene import Scene
+from gflowexplainer.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,8 @@ _LEAST_SIDE = 0.4
 def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> Axes:
     """Draws with matplotlib, on ``ax`` or a figure of its own, and saves to ``path`` if there is one."""
     require_matplotlib()
+    if path is not None:
+        _check_ending(Path(path))
     size = (8.0, 1.2 + 0.36 * lines_of_words(scene)[-1][1]) if scene.kind == "sentence" else (6.0, 5.0)
     if ax is None and path is None:
         import matplotlib.pyplot as plt
@@ -50,8 +53,25 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
     assert figure is not None
     figure.colorbar(colour_scale(), ax=ax, label="probability", shrink=0.7)
     if path is not None:
-        figure.savefig(path, dpi=150)
+        try:
+            figure.savefig(path, dpi=150)
+        except OSError as error:
+            raise ConfigError(
+                f"The picture '{path}' could not be written: {error.strerror or error}. Choose another folder."
+            ) from error
     return ax
+
+
+def _check_ending(path: Path) -> None:
+    """Refuses a file whose ending names no format of pictures; one without an ending becomes a PNG."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    ending = path.suffix[1:].lower()
+    if ending and ending not in known:
+        raise ConfigError(
+            f"'{path}' ends in '.{ending}', which is no format of pictures. Use one of {', '.join(known)}."
+        )
 
 
 def paint(ax: Axes, scene: Scene, other: str | None = None) -> None:
