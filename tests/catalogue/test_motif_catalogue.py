@@ -167,6 +167,12 @@ def test_a_single_explanation_needs_no_list():
             motifs(wrong)
 
 
+def test_motifs_without_labels_list_none():
+    said = str(motifs(toy()[:1]))
+    assert "class 1 (1 explanation)" in said
+    assert ": 3 nodes; support" in said
+
+
 def test_canonical_smiles():
     chem = pytest.importorskip("rdkit.Chem")
     acids = [

@@ -15,6 +15,7 @@ from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.explanation.ranked_subgraphs import counted
 
 Labels = Callable[[SubgraphExplanation], Sequence[str]] | Sequence[Sequence[str]] | None
 _KINDS = 64
@@ -93,8 +94,9 @@ class Motif:
 
     def __str__(self) -> str:
         other = "" if self.elsewhere is None else f" (other classes {self.elsewhere:.0%})"
+        labels = " " + ", ".join(self.form.labels) if any(self.form.labels) else ""
         return (
-            f"motif {self.number}: {len(self)} nodes {', '.join(self.form.labels)}; support {self.support:.0%}, "
+            f"motif {self.number}: {counted(len(self), 'node')}{labels}; support {self.support:.0%}, "
             f"in {self.present:.0%} of the graphs{other}; probability with only it {self.probability_with:.2f}, "
             f"without it {self.probability_without:.2f}"
         )
@@ -147,7 +149,7 @@ class MotifCatalogue:
         lines = []
         for label, found in self.by_class.items():
             name = "all explanations" if label is None else f"class {label}"
-            lines.append(f"{name} ({self.num_explanations[label]} explanations)")
+            lines.append(f"{name} ({counted(self.num_explanations[label], 'explanation')})")
             lines += [f"  {motif}" for motif in found] or ["  nothing recurs"]
         return "\n".join([*lines, *map(str, self.rules)])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.embedding import frame
-from gflowexplainer.explanation.ranked_subgraphs import named, shown
+from gflowexplainer.explanation.ranked_subgraphs import counted, named, shown
 from gflowexplainer.storage.files import write_text
 
 _MOST_NODES = 12
@@ -51,7 +51,7 @@ def in_words(explanation: Any) -> str:
     rows = [
         ("prediction", "" if whole is None else shown(whole)),
         ("subgraph", f"{_nodes(best.nodes)}; probability {best.probability:.3f}, reward {best.reward:.3f}"),
-        ("others", f"{len(explanation.subgraphs) - 1} further subgraphs in .subgraphs"),
+        ("others", f"{counted(len(explanation.subgraphs) - 1, 'further subgraph')} in .subgraphs"),
         ("samples", f"{explanation.num_samples}, worth {explanation.effective_sample_size:.1f} of the target"),
         ("certificate", _certificate(explanation)),
         *(("part", text) for text in listed),
@@ -67,16 +67,19 @@ def title_of(explanation: Any) -> str:
     """Says in one line what is drawn: the parts and whether they hold, or the first subgraph."""
     parts, best = explanation.known_parts, explanation.subgraphs[0]
     if parts is None:
-        return f"{explanation.name}: best subgraph of {len(best)} nodes, probability {best.probability:.2f}"
+        return f"{explanation.name}: best subgraph of {counted(len(best), 'node')}, probability {best.probability:.2f}"
     sizes = " and ".join(str(len(part)) for part in parts)
-    what = f"{len(parts.nodes)} nodes" if len(parts) == 1 else f"{len(parts)} parts of {sizes} nodes"
-    preserved = f"{100 * parts.preserved:.0f} % of the prediction"
+    what = counted(len(parts.nodes), "node") if len(parts) == 1 else f"{len(parts)} parts of {sizes} nodes"
+    preserved, ending = f"{100 * parts.preserved:.0f} % of the prediction", "s" if len(parts.nodes) == 1 else ""
     if parts.holds:
-        return f"{explanation.name}: {what} hold {preserved}"
+        return f"{explanation.name}: {what} hold{ending} {preserved}"
     random = parts.preserved_by_random
     if random is not None and parts.preserved <= random:
-        return f"{explanation.name}: {what} keep {preserved}, and so do random ones"
-    return f"{explanation.name}: {what} keep only {preserved}"
+        return f"{explanation.name}: {what} keep{ending} {preserved}, and so do random ones"
+    if preserved.startswith("100 "):
+        beside = "" if random is None else f", random ones {100 * random:.0f} %"
+        return f"{explanation.name}: {what} keep{ending} {preserved}{beside}"
+    return f"{explanation.name}: {what} keep{ending} only {preserved}"
 
 
 def one_line(explanation: Any) -> str:
@@ -95,4 +98,4 @@ def _certificate(explanation: Any) -> str:
 
 def _nodes(nodes: Sequence[Any]) -> str:
     listed = ", ".join(map(named, nodes[:_MOST_NODES]))
-    return f"{len(nodes)} node{'' if len(nodes) == 1 else 's'} {listed}{', ...' if len(nodes) > _MOST_NODES else ''}"
+    return f"{counted(len(nodes), 'node')} {listed}{', ...' if len(nodes) > _MOST_NODES else ''}"

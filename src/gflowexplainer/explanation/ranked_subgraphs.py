@@ -282,6 +282,11 @@ def shown(prediction: tuple[float, ...]) -> str:
     return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
 
 
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Writes a number of things: ``"1 node"``, ``"2 nodes"``; ``nouns`` is a plural without ``s`` alone."""
+    return f"{number} {noun if number == 1 else nouns or noun + 's'}"
+
+
 def named(node: NodeName, before: str = "") -> str:
     """Writes a node as a person does: ``"3"``, with a word ``before`` it, or ``"paper 3"`` where it has a type."""
     return f"{before}{node}" if isinstance(node, int) else f"{node[0]} {node[1]}"
