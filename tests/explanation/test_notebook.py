@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gflowexplainer import GFlowExplainer
+from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.explanation.explanation_list import ExplanationList
@@ -216,3 +216,23 @@ def test_without_frames_the_still_picture_is_shown(browser, house_case, tmp_path
 def test_a_case_of_something_else_is_refused():
     with pytest.raises(ConfigError, match="SubgraphExplanation"):
         Case("x", object())
+
+
+def test_the_explained_class_is_shown_where_another_one_is_predicted():
+    graph, model = random_graph(12, 0.2, seed=3), NodeModel()
+    (own,) = GFlowExplainer(**QUICK).explain(model, graph, [5], progress=False)
+    label = min(range(3), key=own.whole_prediction.__getitem__)
+    many = GFlowExplainer(**QUICK).explain(model, graph, [5], target=[label], progress=False)
+    explained = f"class {label} ({own.whole_prediction[label]:.2f})"
+    assert f"node 5, {explained}: " in repr(many)
+    assert f"; explained is {explained}\n" in repr(many[0])
+    assert f"Explained is {explained}." in str(many[0].summary())
+    assert "xplained is" not in repr(own) + str(own.summary())
+
+
+def test_a_stored_explanation_does_not_offer_what_it_cannot_compute(tmp_path):
+    (one,) = GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12, 0.2, seed=3), [5], progress=False)
+    assert "asked for by .certificate" in repr(one)
+    one.save(tmp_path / "one")
+    again = SubgraphExplanation.load(tmp_path / "one")
+    assert "certificate  not computed: It has not been asked for" in repr(again)

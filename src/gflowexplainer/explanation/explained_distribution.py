@@ -158,6 +158,11 @@ class ExplainedDistribution:
         return self._known.certificate.known
 
     @property
+    def can_certify(self) -> bool:
+        """Whether the certificate has not been asked for yet and would be computed."""
+        return self._known.certificate.can_compute
+
+    @property
     def weighting(self) -> str:
         """``"policy"``: a probability is how often a subgraph was sampled; ``"reward"``: re-weighted by reward."""
         return self._known.weighting

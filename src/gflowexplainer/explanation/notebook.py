@@ -10,7 +10,7 @@ from typing import Any
 
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.embedding import frame
-from gflowexplainer.explanation.ranked_subgraphs import counted, named, shown
+from gflowexplainer.explanation.ranked_subgraphs import class_of, counted, named, shown
 from gflowexplainer.storage.files import write_text
 
 _MOST_NODES = 12
@@ -46,10 +46,10 @@ def in_words(explanation: Any) -> str:
 
     Nothing is computed for it: what the model predicts with and without a subgraph is asked for at the subgraph.
     """
-    best, whole, parts = explanation.subgraphs[0], explanation.whole_prediction, explanation.found_parts
+    best, parts = explanation.subgraphs[0], explanation.found_parts
     listed = [f"{_nodes(part.nodes)}; with only it {shown(part.prediction_only)}" for part in parts or ()]
     rows = [
-        ("prediction", "" if whole is None else shown(whole)),
+        ("prediction", _predicted(explanation)),
         ("subgraph", f"{_nodes(best.nodes)}; probability {best.probability:.3f}, reward {best.reward:.3f}"),
         ("others", f"{counted(len(explanation.subgraphs) - 1, 'further subgraph')} in .subgraphs"),
         ("samples", f"{explanation.num_samples}, worth {explanation.effective_sample_size:.1f} of the target"),
@@ -83,17 +83,26 @@ def title_of(explanation: Any) -> str:
 
 
 def one_line(explanation: Any) -> str:
-    """Says in one line what is predicted and which subgraph comes first."""
+    """Says in one line which class or value is explained and which subgraph comes first."""
     best, whole = explanation.subgraphs[0], explanation.whole_prediction
-    predicted = "" if whole is None else f"{shown(whole)}: "
-    return f"{explanation.name}, {predicted}{_nodes(best.nodes)} ({best.probability:.2f})"
+    explained = "" if whole is None else f"{shown(whole, explanation.explained_class)}: "
+    return f"{explanation.name}, {explained}{_nodes(best.nodes)} ({best.probability:.2f})"
 
 
 def _certificate(explanation: Any) -> str:
     known = explanation.known_certificate
     if known.distance is not None:
         return f"distance {known.distance:.3f} to the target"
-    return "asked for by .certificate"
+    return "asked for by .certificate" if explanation.can_certify else str(known)
+
+
+def _predicted(explanation: Any) -> str:
+    """Says what is predicted, and which class is explained if that is another one."""
+    whole, held = explanation.whole_prediction, explanation.explained_class
+    if whole is None:
+        return ""
+    other = held is not None and held != class_of(whole)
+    return f"{shown(whole)}; explained is {shown(whole, held)}" if other else shown(whole)
 
 
 def _nodes(nodes: Sequence[Any]) -> str:

@@ -276,10 +276,13 @@ def class_of(prediction: tuple[float, ...]) -> int | None:
     return None if len(prediction) == 1 else max(range(len(prediction)), key=prediction.__getitem__)
 
 
-def shown(prediction: tuple[float, ...]) -> str:
-    """Writes a prediction for a table: the class and its probability, or the value of a regression."""
+def shown(prediction: tuple[float, ...], label: int | None = None) -> str:
+    """Writes a prediction for a table: the class, or that of ``label``, and its probability; or a value."""
     best = class_of(prediction)
-    return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
+    if best is None:
+        return f"{prediction[0]:.3f}"
+    label = best if label is None else label
+    return f"class {label} ({prediction[label]:.2f})"
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

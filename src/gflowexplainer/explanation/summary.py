@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.explanation.ranked_subgraphs import shown
+from gflowexplainer.explanation.ranked_subgraphs import class_of, shown
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,9 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
     subject = "the graph" if explanation.name == "graph" else explanation.name
     if whole is not None:
         said.append(f"The model says {shown(whole)} of {subject}.")
+        held = explanation.explained_class
+        if held is not None and held != class_of(whole):
+            said.append(f"Explained is {shown(whole, held)}.")
     known = explanation.known_parts
     parts = list(known or explanation.subgraphs[:1])
     for number, part in enumerate(parts):
