@@ -25,6 +25,7 @@ from gflowexplainer.inference.explainer_arguments import (
     check_node_type,
     check_relation,
     check_remove_link,
+    refuse_settings,
 )
 from gflowexplainer.inference.explainer_file import LATER, OPTIONS, read_explainer, write_explainer
 from gflowexplainer.inference.explaining import Explaining
@@ -162,6 +163,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         connected = hasattr(self, "_explainer_config")
         if connected and self.explainer_config.explanation_type == ExplanationType.model:
             target = None
+        refuse_settings(model, kwargs)
         at_hand = self._samples_at_hand
         config, task = self._tasks.of_call(model, x, edge_index, kwargs, index=index, target=target, at_hand=at_hand)
         if index is None and self._fitted is None:
@@ -223,6 +225,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             fabric: A Fabric that was launched: its processes, which all make this call, train together.
             **kwargs: Further arguments of the model.
         """
+        refuse_settings(model, kwargs)
         config, task = self._tasks.of_data(
             model,
             data,
@@ -271,6 +274,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         looked at. Args as in :meth:`fit`. A progress bar is only shown where there was no fit, so that one instance is
         explained after the other.
         """
+        refuse_settings(model, kwargs)
         config, task = self._tasks.of_data(
             model,
             data,

@@ -6,13 +6,14 @@ from torch_geometric.data import Data
 from torch_geometric.explain import ModelConfig
 from torch_geometric.utils import to_undirected
 
-from gflowexplainer import SubgraphExplanation, motifs
+from gflowexplainer import GFlowExplainer, SubgraphExplanation, motifs
 from gflowexplainer.catalogue.canonical_form import canonical_form
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
 from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
 from gflowexplainer.explanation.studies import Studies
+from gflowexplainer.testing import TypedNodeModel, typed_graph
 
 CONFIG = ModelConfig(mode="multiclass_classification", task_level="graph", return_type="probs")
 TRIANGLE, SQUARE = [(0, 1), (1, 2), (0, 2)], [(0, 1), (1, 2), (2, 3), (3, 0)]
@@ -155,6 +156,21 @@ def test_colours_tell_motifs_apart_and_labels_can_be_given():
     assert found.by_class[1][0].elsewhere == 0
     plain = motifs(one + other, labels=lambda e: ["C"] * e.num_nodes)
     assert plain.by_class[1][0].elsewhere == 1
+
+
+def test_a_single_explanation_needs_no_list():
+    one = toy()[0]
+    assert str(motifs(one)) == str(motifs([one]))
+    typed = GFlowExplainer(max_nodes=3).explain(TypedNodeModel(), typed_graph(), [3], node_type="paper", progress=False)
+    for wrong in (typed[0], typed, [1]):
+        with pytest.raises(ConfigError, match=r"found in SubgraphExplanations.* \(got (TypedExplanation|int)\)"):
+            motifs(wrong)
+
+
+def test_motifs_without_labels_list_none():
+    said = str(motifs(toy()[:1]))
+    assert "class 1 (1 explanation)" in said
+    assert ": 3 nodes; support" in said
 
 
 def test_canonical_smiles():

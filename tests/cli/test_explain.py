@@ -75,6 +75,30 @@ def test_stored_explanations_are_not_computed_again(workspace, invoke):
     assert again.stdout == first.stdout
 
 
+def test_a_summary_is_only_another_way_to_show_a_run(workspace, invoke):
+    words = ("explain", *NODE, "--index", "3,4", "--no-report", "--out", "run", *QUICK[:-1])
+    plain = invoke(*words)
+    assert plain.exit_code == 0, plain.output
+    summarized = invoke(*words, "--summary")
+    assert summarized.exit_code == 0, summarized.output
+    assert "2 of 2 are stored already" in summarized.stderr
+    assert "Their features that count most" in summarized.stdout
+    again = invoke(*words)
+    assert "2 of 2 are stored already" in again.stderr
+    assert again.stdout == plain.stdout
+
+
+def test_a_name_that_is_the_id_is_not_repeated(workspace, invoke):
+    entry = {"nodes": ["0", "b", "2"], "edges": [[0, 1], [1, 2]], "features": [[1.0, 0, 0]] * 3}
+    (workspace / "named.json").write_text(json.dumps(entry))
+    words = ("--model", "my_models:build", "--weights", "node.pt", "--data", "named.json", "--index", "1")
+    result = invoke("explain", *words, "--no-report", "--out", "run", "--set", "min_nodes=3", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "1:b" in result.stdout
+    assert "0:0" not in result.stdout
+    assert "2:2" not in result.stdout
+
+
 def test_other_weights_in_the_same_file_are_noticed(workspace, invoke):
     words = ("explain", *NODE, "--index", "3", "--no-report", "--out", "run", *QUICK)
     assert invoke(*words).exit_code == 0

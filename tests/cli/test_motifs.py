@@ -15,6 +15,8 @@ def test_a_catalogue_of_a_run_and_a_summary_of_each(workspace, invoke):
     found = json.loads(result.stdout)
     assert found == json.loads((workspace / "run" / "motifs.json").read_text())
     assert found["motifs"]
+    assert "Comparing 3 explanations" in result.stderr
+    assert invoke("motifs", "run", "--json", "--quiet").stderr == ""
     assert (workspace / "run" / "motifs.html").read_text().startswith("<!doctype html>")
 
 

@@ -75,6 +75,7 @@ WRONG = [
     # how
     ([*ONE, "--mode", "multi"], 2, "Did you mean 'multiclass'"),
     ([*ONE, "--mode", "binary"], 1, "must return one column"),
+    ([*ONE, "--mode", "regression"], 1, "one column (got 3). Of several outputs, explain one: adapt("),
     ([*ONE, "--task-level", "nodes"], 2, "Did you mean 'node'"),
     ([*ONE, "--return-type", "prob"], 2, "Did you mean 'probs'"),
     ([*ONE, "--return-type", "probs"], 1, ""),

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch_geometric.explain import Explanation, ModelConfig
 
-from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer import GFlowExplainer, SubgraphExplanation, TypedExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
 from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
-from gflowexplainer.testing import NodeModel, house, random_graph
+from gflowexplainer.testing import NodeModel, TypedNodeModel, house, random_graph, typed_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
 
@@ -178,6 +178,20 @@ def test_what_cannot_be_stored_is_named(by_hand, tmp_path):
         by_hand.save(tmp_path / "e.safetensors")
     with pytest.raises(CheckpointError, match="There is no"):
         SubgraphExplanation.load(tmp_path / "e.safetensors")
+
+
+def test_files_that_hold_no_explanation_are_left_alone(by_hand, tmp_path):
+    (tmp_path / "viz.png").write_bytes(b"\x89PNG and so on")
+    with pytest.raises(CheckpointError, match=r"holds no explanation, .* or explain again") as caught:
+        SubgraphExplanation.load(tmp_path / "viz.png")
+    assert "elete" not in str(caught.value)
+    by_hand.save(tmp_path / "plain")
+    with pytest.raises(CheckpointError, match=r"by SubgraphExplanation\.load"):
+        TypedExplanation.load(tmp_path / "plain")
+    typed = GFlowExplainer(**QUICK).explain(TypedNodeModel(), typed_graph(), [3], node_type="paper", progress=False)
+    typed[0].save(tmp_path / "typed")
+    with pytest.raises(CheckpointError, match=r"by TypedExplanation\.load"):
+        SubgraphExplanation.load(tmp_path / "typed")
 
 
 @pytest.mark.parametrize("name", ["picture.png", "picture.svg"])

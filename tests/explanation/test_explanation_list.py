@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from torch_geometric.data import Batch
 
-from gflowexplainer import GFlowExplainer
+from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import ModelError
 from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, TypedNodeModel, random_graph, typed_graph
 
@@ -139,3 +140,32 @@ def test_a_table_of_all(fitted):
     assert table["node"].tolist() == [3, 9]
     assert table["nodes"].tolist() == [one.subgraphs[0].nodes for one in many]
     assert table["size"].tolist() == [len(one.subgraphs[0]) for one in many]
+
+
+def test_graphs_are_named_by_their_positions(tmp_path):
+    graphs = [random_graph(6, seed=seed) for seed in range(4)]
+    many = GFlowExplainer(**QUICK).explain(GraphModel(), graphs, index=[3, 1], progress=False)
+    assert [one.name for one in many] == ["graph 3", "graph 1"]
+    assert [one.explained_graph for one in many] == [3, 1]
+    assert "of graph 3\n" in repr(many[0])
+    assert "1: graph 1, " in repr(many)
+    assert "of graph 1." in str(many[1].summary())
+    many[1].save(tmp_path / "one")
+    assert SubgraphExplanation.load(tmp_path / "one").name == "graph 1"
+    batch = GFlowExplainer(**QUICK).explain(GraphModel(), Batch.from_data_list(graphs), index=[2], progress=False)
+    assert batch[0].name == "graph 2"
+    alone = GFlowExplainer(**QUICK).explain(GraphModel(), graphs[0], progress=False)
+    assert alone[0].name == "graph"
+    assert alone[0].explained_graph is None
+
+
+def test_a_table_names_graphs_and_links():
+    pytest.importorskip("pandas")
+    graphs = [random_graph(6, seed=seed) for seed in range(3)]
+    table = GFlowExplainer(**QUICK).explain(GraphModel(), graphs, index=[2, 0], progress=False).to_dataframe()
+    assert table["graph"].tolist() == [2, 0]
+    assert "node" not in table
+    link = torch.tensor([[0], [4]])
+    links = GFlowExplainer(**QUICK).explain(LinkModel(), graphs[0], edge_label_index=link, progress=False)
+    assert links.to_dataframe()["link"].tolist() == [(0, 4)]
+    assert "of link 0 - 4." in str(links[0].summary())

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gflowexplainer import GFlowExplainer
+from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.explanation.explanation_list import ExplanationList
@@ -85,11 +85,37 @@ def test_parts_and_what_was_asked_are_in_the_words():
         (0.5, 0.4, False, "2 nodes keep only 50 % of the prediction"),
         (1.0, 1.0, False, "2 nodes keep 100 % of the prediction, and so do random ones"),
         (0.5, None, False, "2 nodes keep only 50 % of the prediction"),
+        (1.0, 0.9, False, "2 nodes keep 100 % of the prediction, random ones 90 %"),
+        (1.0, None, False, "2 nodes keep 100 % of the prediction"),
     ],
 )
 def test_a_title_does_not_contradict_itself(preserved, random, holds, said):
     parts = Parts((Part((0, 1), (0.2, 0.8), (0.6, 0.4)),), (0.2, 0.8), (0.6, 0.4), preserved, random, holds)
     assert title_of(SimpleNamespace(name="node 3", known_parts=parts, subgraphs=[None])) == f"node 3: {said}"
+
+
+@pytest.mark.parametrize(
+    ("preserved", "random", "holds", "said"),
+    [
+        (0.97, 0.4, True, "1 node holds 97 % of the prediction"),
+        (0.5, 0.4, False, "1 node keeps only 50 % of the prediction"),
+        (1.0, 1.0, False, "1 node keeps 100 % of the prediction, and so do random ones"),
+    ],
+)
+def test_one_node_is_singular_in_a_title(preserved, random, holds, said):
+    parts = Parts((Part((3,), (0.2, 0.8), (0.6, 0.4)),), (0.2, 0.8), (0.6, 0.4), preserved, random, holds)
+    assert title_of(SimpleNamespace(name="node 3", known_parts=parts, subgraphs=[None])) == f"node 3: {said}"
+
+
+def test_one_node_is_singular_in_words():
+    graph = random_graph(8)
+    explanation = explain_by_hand(graph, [((4,), 0.5), ((5, 6), 0.5)], None, parts=[(4,)], holds=False)
+    assert "1 further subgraph in" in repr(explanation)
+    said = str(explanation.summary())
+    assert "Node 4 counts most: with only it the model says" in said
+    assert "It preserves the prediction no better" in said
+    alone = explain_by_hand(graph, [((4,), 1.0)], None)
+    assert alone.draw().get_title() == "graph: best subgraph of 1 node, probability 1.00"
 
 
 def test_a_shown_explanation_asks_what_would_change_it(many):
@@ -190,3 +216,23 @@ def test_without_frames_the_still_picture_is_shown(browser, house_case, tmp_path
 def test_a_case_of_something_else_is_refused():
     with pytest.raises(ConfigError, match="SubgraphExplanation"):
         Case("x", object())
+
+
+def test_the_explained_class_is_shown_where_another_one_is_predicted():
+    graph, model = random_graph(12, 0.2, seed=3), NodeModel()
+    (own,) = GFlowExplainer(**QUICK).explain(model, graph, [5], progress=False)
+    label = min(range(3), key=own.whole_prediction.__getitem__)
+    many = GFlowExplainer(**QUICK).explain(model, graph, [5], target=[label], progress=False)
+    explained = f"class {label} ({own.whole_prediction[label]:.2f})"
+    assert f"node 5, {explained}: " in repr(many)
+    assert f"; explained is {explained}\n" in repr(many[0])
+    assert f"Explained is {explained}." in str(many[0].summary())
+    assert "xplained is" not in repr(own) + str(own.summary())
+
+
+def test_a_stored_explanation_does_not_offer_what_it_cannot_compute(tmp_path):
+    (one,) = GFlowExplainer(**QUICK).explain(NodeModel(), random_graph(12, 0.2, seed=3), [5], progress=False)
+    assert "asked for by .certificate" in repr(one)
+    one.save(tmp_path / "one")
+    again = SubgraphExplanation.load(tmp_path / "one")
+    assert "certificate  not computed: It has not been asked for" in repr(again)

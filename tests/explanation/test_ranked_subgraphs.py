@@ -9,6 +9,7 @@ from gflowexplainer.explanation.ranked_subgraphs import (
     SubgraphDistribution,
     SubgraphPredictions,
     class_of,
+    counted,
     shown,
 )
 
@@ -65,3 +66,9 @@ def test_what_travels_is_computed_first():
     there = pickle.loads(pickle.dumps(distribution()))
     assert there.subgraphs == (SUBGRAPH,)
     assert there.subgraphs[0].to_dict() == SUBGRAPH.to_dict()
+
+
+def test_numbers_of_things():
+    said = [counted(0, "node"), counted(1, "node"), counted(2, "node"), counted(1, "process", "processes")]
+    assert said == ["0 nodes", "1 node", "2 nodes", "1 process"]
+    assert counted(2, "process", "processes") == "2 processes"

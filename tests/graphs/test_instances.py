@@ -340,8 +340,8 @@ def test_mistakes_are_answered(changes: dict[str, Any], message: str) -> None:
     [
         ([], [], "'graphs' is empty. Pass at least one."),
         ([house(), path(width=4)], [], "different width (3, 4). One model needs one width."),
-        ([house(), Data(edge_index=EDGES)], [], "Graph 1 has no 'x' or no 'edge_index'. Set both."),
-        ([Data(x=torch.ones(2, 3))], [], "Graph 0 has no 'x' or no 'edge_index'. Set both."),
+        ([house(), Data(edge_index=EDGES)], [], "Graph 1 has no 'x'. Set 'x' (node features"),
+        ([Data(x=torch.ones(2, 3))], [], "Graph 0 has no 'edge_index'. Set 'edge_index' (node ids"),
         ([house(), Data(x=torch.empty(0, 3), edge_index=EDGES[:, :0])], [], "graph 1 has no nodes."),
         (
             [house(), Data(x=nan_at(3, torch.nan), edge_index=EDGES)],

@@ -1,16 +1,18 @@
 """What models return: read as probabilities or values, or refused in words."""
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from gflowexplainer import GFlowExplainer, adapt
 from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.testing import house
+from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, house
 
 
 class Fixed(nn.Module):
@@ -23,6 +25,13 @@ class Fixed(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Any:
         rows = x.size(0) if batch is None else int(batch.max()) + 1
         return self.answer(rows) if callable(self.answer) else self.answer
+
+
+class WideLinks(LinkModel):
+    """Returns two values a link."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_label_index: Tensor) -> Tensor:
+        return super().forward(x, edge_index, edge_label_index)[:, None].repeat(1, 2)
 
 
 def ask(answer: Any, level: str = "node", **config: Any) -> Tensor:
@@ -45,7 +54,6 @@ def ask(answer: Any, level: str = "node", **config: Any) -> Tensor:
         ("binary_classification", "probs", [0.2], [0.8, 0.2]),
         ("binary_classification", "log_probs", [-torch.inf], [1.0, 0.0]),
         ("regression", "raw", [3.5], [3.5]),
-        ("regression", "raw", [3.5, -1.0], [3.5, -1.0]),
     ],
 )
 def test_outputs_are_read(level: str, mode: str, return_type: str, answer: list[float], wanted: list[float]) -> None:
@@ -58,10 +66,29 @@ def test_one_number_a_row_may_come_flat(level: str) -> None:
     assert ask(lambda rows: torch.full((rows,), 2.0), level, mode="regression").tolist() == [[2.0], [2.0]]
 
 
-@pytest.mark.parametrize(("answer", "wanted"), [(torch.tensor(2.0), [[2.0]]), (torch.tensor([2.0, 3.0]), [[2.0, 3.0]])])
-def test_squeezed_answer_on_a_single_graph(answer: Tensor, wanted: list[list[float]]) -> None:
-    predictor = Predictor(Fixed(answer), level="graph", mode="regression", num_hops=1)
+@pytest.mark.parametrize(
+    ("answer", "mode", "wanted"),
+    [
+        (torch.tensor(2.0), "regression", [[2.0]]),
+        (torch.tensor([0.5, 0.5]), "multiclass_classification", [[0.5, 0.5]]),
+    ],
+)
+def test_squeezed_answer_on_a_single_graph(answer: Tensor, mode: str, wanted: list[list[float]]) -> None:
+    predictor = Predictor(Fixed(answer), level="graph", mode=mode, num_hops=1)
     assert predictor.whole(Instances.of_graphs([house()])).tolist() == wanted
+
+
+@pytest.mark.parametrize(("model", "level"), [(NodeModel(), "node"), (GraphModel(), "graph"), (WideLinks(), "edge")])
+def test_regression_of_several_outputs_names_one_to_explain(model: nn.Module, level: str) -> None:
+    graph = house()
+    asked: dict[str, Any] = {"edge_label_index": torch.tensor([[2], [4]])} if level == "edge" else {}
+    asked |= {"index": 0} if level == "node" else {}
+    config = {"mode": "regression", "task_level": level, "return_type": "raw"}
+    explainer = GFlowExplainer(max_nodes=3, epochs=1, num_contexts=2, reference_nodes=4)
+    explain = partial(explainer.explain, data=graph, progress=False, model_config=config, **asked)
+    with pytest.raises(ModelError, match=r"one column \(got \d\).*explain one: .*out\[:, 0:1\]"):
+        explain(model)
+    assert explain(adapt(model, output=lambda out: out[:, 0:1]))[0].explained_class is None
 
 
 def raise_it(_: int) -> Tensor:
@@ -81,6 +108,11 @@ def raise_it(_: int) -> Tensor:
             lambda rows: (torch.zeros(rows, 3), None),
             {},
             "Fixed must return a tensor (got tuple). Pick what is explained",
+        ),
+        (
+            lambda rows: {"logits": torch.zeros(rows, 3), "hidden": None},
+            {},
+            "Fixed must return a tensor (got dict). Pick what is explained: adapt(model, output=lambda out: out['lo",
         ),
         (lambda rows: torch.full((rows, 3), torch.nan), {}, "Fixed returned NaN or infinity."),
         (lambda rows: torch.full((rows, 3), -torch.inf), {}, "Fixed returned NaN or infinity."),

@@ -116,13 +116,14 @@ def test_memory_budget_changes_nothing(sums: Instances) -> None:
             "names class 3, but the model knows 3 classes. Pass classes in [0, 3).",
         ),
         ([0, -1, 2, 2, 0], "multiclass_classification", "names class -1, but the model knows 3 classes."),
-        ([0.5, 0.5], "regression", "The model returned 15 values but there are 2 targets."),
-        ([torch.nan] * 15, "regression", "The targets hold NaN or infinity. Pass finite values."),
+        ([0.5, 0.5], "regression", "The model returned 5 values but there are 2 targets."),
+        ([torch.nan] * 5, "regression", "The targets hold NaN or infinity. Pass finite values."),
     ],
 )
 def test_targets_that_make_no_sense(nodes: Instances, label: list[Any], mode: str, message: str) -> None:
+    model = NodeModel(num_classes=1 if mode == "regression" else 3)
     with pytest.raises(InstanceError, match=re.escape(message)):
-        Target.of(Predictor(NodeModel(), mode=mode), nodes, torch.tensor(label))
+        Target.of(Predictor(model, mode=mode), nodes, torch.tensor(label))
 
 
 def test_strength_is_the_log_odds_of_the_class_or_the_value(nodes: Instances, sums: Instances) -> None:

@@ -119,9 +119,10 @@ def test_new_files_have_usual_permissions(tmp_path: Path) -> None:
 def test_truncated_file(file: Path, share: float) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(CheckpointError, match="is damaged and cannot be read") as caught:
+    with pytest.raises(CheckpointError, match="is damaged") as caught:
         read_checkpoint(file)
-    assert "Delete it and train again" in str(caught.value)
+    # Of the first few bytes nobody can tell what they are of.
+    assert ("Delete it and train again" in str(caught.value)) == (share > 0.1)
     assert file.name in str(caught.value)
 
 
@@ -130,8 +131,9 @@ def test_truncated_file(file: Path, share: float) -> None:
 )
 def test_file_that_is_no_safetensors(file: Path, content: bytes) -> None:
     file.write_bytes(content)
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError) as caught:
         read_checkpoint(file)
+    assert "elete" not in str(caught.value)
 
 
 def test_a_changed_byte_of_the_header_changes_nothing_or_is_refused(file: Path) -> None:

@@ -59,6 +59,14 @@ def _pooled(rows: Tensor, arguments: dict[str, Any]) -> Tensor:
     return global_mean_pool(rows, arguments.get("batch"), size=None)
 
 
+class _AllColumns(Predictor):
+    """A model whose scores and representation, side by side, are read as they are."""
+
+    def read(self, output: Tensor) -> Tensor:
+        """See :class:`~gflowexplainer.model.predictor.Predictor`."""
+        return output
+
+
 class RGReward(Reward):
     r"""The reward of RG-Explainer's public code.
 
@@ -85,7 +93,7 @@ class RGReward(Reward):
     ) -> None:
         super().__init__(predictor, instances, **settings)
         self.edge_weight, self.distance_weight, self.radius_weight = edge_weight, distance_weight, radius_weight
-        self._watched = Predictor(
+        self._watched = _AllColumns(
             WithRepresentation(predictor.model),
             level=predictor.level,
             mode="regression",

@@ -7,6 +7,7 @@ import pytest
 QUICK = ("--set", "epochs=4", "--set", "num_contexts=4", "--max-nodes", "3", "--quiet")
 WRONG = [
     (["explain", "--dataset", "tree-cycle", "--index", "1"], 2, "Did you mean 'tree-cycles'"),
+    (["explain", "--dataset", "karat", "--index", "1"], 2, "Did you mean 'karate'"),
     (["explain", "--dataset", "tree-cycles", "--gnn", "publish", "--index", "1"], 2, "Did you mean 'published'"),
     (["datasets", "--name", "mutagen"], 2, "Did you mean 'mutagenicity'"),
     (["evaluate"], 2, "--dataset"),

@@ -13,7 +13,9 @@ from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.matching import LabelledGraph, holds
 from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
+from gflowexplainer.explanation.ranked_subgraphs import counted
 
 Labels = Callable[[SubgraphExplanation], Sequence[str]] | Sequence[Sequence[str]] | None
 _KINDS = 64
@@ -92,8 +94,9 @@ class Motif:
 
     def __str__(self) -> str:
         other = "" if self.elsewhere is None else f" (other classes {self.elsewhere:.0%})"
+        labels = " " + ", ".join(self.form.labels) if any(self.form.labels) else ""
         return (
-            f"motif {self.number}: {len(self)} nodes {', '.join(self.form.labels)}; support {self.support:.0%}, "
+            f"motif {self.number}: {counted(len(self), 'node')}{labels}; support {self.support:.0%}, "
             f"in {self.present:.0%} of the graphs{other}; probability with only it {self.probability_with:.2f}, "
             f"without it {self.probability_without:.2f}"
         )
@@ -146,13 +149,13 @@ class MotifCatalogue:
         lines = []
         for label, found in self.by_class.items():
             name = "all explanations" if label is None else f"class {label}"
-            lines.append(f"{name} ({self.num_explanations[label]} explanations)")
+            lines.append(f"{name} ({counted(self.num_explanations[label], 'explanation')})")
             lines += [f"  {motif}" for motif in found] or ["  nothing recurs"]
         return "\n".join([*lines, *map(str, self.rules)])
 
 
 def motifs(
-    explanations: Sequence[SubgraphExplanation],
+    explanations: SubgraphExplanation | Sequence[SubgraphExplanation],
     *,
     labels: Labels = None,
     min_support: float = 0.05,
@@ -163,15 +166,13 @@ def motifs(
     Explanations of all classes belong into one call: a motif counts by how much more often its class has it.
 
     Args:
-        explanations: Explanations of one model.
+        explanations: Explanations of one model, or a single one.
         labels: Labels of the nodes of each explanation's graph: a function of the explanation, or a list for each. By
             default the features where they are of few kinds, as colours or atoms are; otherwise only structure counts.
         min_support: Share of a class's explanations below which a motif is left out.
         top: Motifs of a class at most.
     """
-    found = list(explanations)
-    if not found:
-        raise ConfigError("There are no explanations to compare. Pass at least one.")
+    found = _listed(explanations)
     if not 0 <= min_support <= 1:
         raise ConfigError(f"'min_support' must lie in [0, 1] (got {min_support!r}).")
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
@@ -212,6 +213,21 @@ def motifs(
     ]
     rules = find_rules(presences, [_class_of(e) for e in found], used)
     return MotifCatalogue(numbered, tuple(rules), catalogue.num_explanations, reader.again)
+
+
+def _listed(explanations: Any) -> list[SubgraphExplanation]:
+    """Lists explanations, or a single one, or says what else was passed."""
+    # An explanation is iterable too: over its fields.
+    found: list[Any] = [explanations] if isinstance(explanations, ExplainedDistribution) else list(explanations)
+    if not found:
+        raise ConfigError("There are no explanations to compare. Pass at least one.")
+    for one in found:
+        if not isinstance(one, SubgraphExplanation):
+            raise ConfigError(
+                f"Motifs are found in SubgraphExplanations, as GFlowExplainer makes them of a Data "
+                f"(got {type(one).__name__}). Pass a list of them."
+            )
+    return found
 
 
 def _motif(

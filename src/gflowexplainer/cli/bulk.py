@@ -93,6 +93,7 @@ def bulk(
         from gflowexplainer.bulk import explain_in_bulk
         from gflowexplainer.errors import CheckpointError
         from gflowexplainer.explainer import GFlowExplainer
+        from gflowexplainer.explanation.ranked_subgraphs import counted
         from gflowexplainer.inference.explainer_file import FILE
         from gflowexplainer.storage.files import dumps, write_json
 
@@ -104,7 +105,7 @@ def bulk(
         words = {name: context.params[name] for name in (*names, "index", "everything", "target")}
         words |= {"device": "cuda" if gpus else "cpu", "fitted": fitted.config}
         asked = _read_inputs(words)
-        teller(quiet)(f"Explaining {len(asked.index)} {asked.level}s with {workers} workers")
+        teller(quiet)(f"Explaining {counted(len(asked.index), asked.level)} with {counted(workers, 'worker')}")
         # Ray tells of lost workers on standard output, which belongs to the results.
         with redirect_stdout(sys.stderr):
             result = explain_in_bulk(
@@ -129,8 +130,8 @@ def bulk(
             typer.echo(dumps(results, indent=1))
         else:
             typer.echo(
-                f"{result.instances} explanations, {result.explained} of them now, by {result.processes} processes in "
-                f"{result.seconds:.1f} s: {out / 'explanations'}"
+                f"{counted(result.instances, 'explanation')}, {result.explained} of them now, by "
+                f"{counted(result.processes, 'process', 'processes')} in {result.seconds:.1f} s: {out / 'explanations'}"
             )
 
 

@@ -189,13 +189,18 @@ def _algorithm(
     return algorithm
 
 
+def _is_stored(run: Run, name: str, sentences: bool) -> bool:
+    """Whether an explanation is stored, with what its summary needs if that is asked for."""
+    return run.has(name) and not (sentences and not run.case(name).explanation.studies.knows("features"))
+
+
 def _explain(
     algorithm: GFlowExplainer, asked: CommandInputs, run: Run, certificate: bool, sentences: bool, quiet: bool
 ) -> None:
     """Explains what is not stored yet and stores each answer as it comes."""
     from tqdm.auto import tqdm
 
-    missing = [place for place in asked.index if not run.has(asked.name(place))]
+    missing = [place for place in asked.index if not _is_stored(run, asked.name(place), sentences)]
     if len(missing) < len(asked.index):
         teller(quiet)(f"{len(asked.index) - len(missing)} of {len(asked.index)} are stored already")
     at_once = AT_ONCE if algorithm.is_fitted else 1

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gflowexplainer.cli import options
-from gflowexplainer.cli.console import one_line_errors
+from gflowexplainer.cli.console import one_line_errors, teller
 
 
 def motifs(
@@ -18,6 +18,7 @@ def motifs(
     ] = 0.05,
     top: Annotated[int, typer.Option(min=1, help="Motifs of a class at most.")] = 5,
     as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Finds motifs that recur over the explanations of a run, and rules of their presence for every class.
 
@@ -31,6 +32,7 @@ def motifs(
     with one_line_errors():
         from gflowexplainer.catalogue.motif_catalogue import motifs as find_motifs
         from gflowexplainer.errors import ConfigError
+        from gflowexplainer.explanation.ranked_subgraphs import counted
         from gflowexplainer.report.motif_page import motif_page
         from gflowexplainer.report.run_folder import Run
         from gflowexplainer.storage.files import dumps, write_json, write_text
@@ -39,6 +41,7 @@ def motifs(
         cases = opened.cases()
         if not cases:
             raise ConfigError(f"The run '{run}' holds no explanations. Explain some instances first.")
+        teller(quiet)(f"Comparing {counted(len(cases), 'explanation')}")
         labels = [case.labels for case in cases if case.labels is not None]
         found = find_motifs(
             [case.explanation for case in cases],

@@ -116,5 +116,7 @@ def _held(prediction: Sequence[float] | None, held: int | None) -> str:
 
 
 def _nodes(case: Case, nodes: Sequence[int]) -> str:
+    """Lists nodes by id and name; a name that is the id is not repeated."""
     texts = case.words or case.labels
-    return " ".join(str(node) if texts is None else f"{node}:{texts[node]}" for node in nodes)
+    named = [str(node) if texts is None else str(texts[node]) for node in nodes]
+    return " ".join(text if text == str(node) else f"{node}:{text}" for node, text in zip(nodes, named, strict=True))

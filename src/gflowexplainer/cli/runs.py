@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gflowexplainer.explainer import GFlowExplainer
     from gflowexplainer.report.run_folder import Run
 
-_SHOWING = ("context", "out", "as_json", "quiet", "report", "figures", "devices", "nodes", "overwrite")
+_SHOWING = ("context", "out", "as_json", "quiet", "report", "figures", "sentences", "devices", "nodes", "overwrite")
 _EXPLAINING = (
     "preset",
     "max_nodes",
@@ -25,7 +25,6 @@ _EXPLAINING = (
     "weighting",
     "inference",
     "certificate",
-    "sentences",
 )
 """Options of ``fit`` and ``explain`` that change nothing in the answer, and those that say how to explain."""
 

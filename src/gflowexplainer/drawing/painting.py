@@ -19,6 +19,7 @@ from gflowexplainer.drawing.colours import (
     require_matplotlib,
 )
 from gflowexplainer.drawing.scene import Scene
+from gflowexplainer.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,11 +29,15 @@ AREAS = (430.0, 110.0, 36.0)
 MARKERS = ("o", "s", "D", "^", "h", "v", "p", "8")
 """Shapes of the types of nodes, in the order of their names."""
 _HALO, _BOND, _LINE = 15.0, 1.3, 72
+_LEAST_SIDE = 0.4
+"""Height of a drawing by its width at least, or width by height."""
 
 
 def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> Axes:
     """Draws with matplotlib, on ``ax`` or a figure of its own, and saves to ``path`` if there is one."""
     require_matplotlib()
+    if path is not None:
+        _check_ending(Path(path))
     size = (8.0, 1.2 + 0.36 * lines_of_words(scene)[-1][1]) if scene.kind == "sentence" else (6.0, 5.0)
     if ax is None and path is None:
         import matplotlib.pyplot as plt
@@ -48,8 +53,25 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
     assert figure is not None
     figure.colorbar(colour_scale(), ax=ax, label="probability", shrink=0.7)
     if path is not None:
-        figure.savefig(path, dpi=150)
+        try:
+            figure.savefig(path, dpi=150)
+        except OSError as error:
+            raise ConfigError(
+                f"The picture '{path}' could not be written: {error.strerror or error}. Choose another folder."
+            ) from error
     return ax
+
+
+def _check_ending(path: Path) -> None:
+    """Refuses a file whose ending names no format of pictures; one without an ending becomes a PNG."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    ending = path.suffix[1:].lower()
+    if ending and ending not in known:
+        raise ConfigError(
+            f"'{path}' ends in '.{ending}', which is no format of pictures. Use one of {', '.join(known)}."
+        )
 
 
 def paint(ax: Axes, scene: Scene, other: str | None = None) -> None:
@@ -118,9 +140,7 @@ def paint_graph(ax: Axes, scene: Scene, other: str | None) -> None:
     labels = scene.labels if scene.labels is not None else [str(node) for node in scene.nodes]
     for slot in np.flatnonzero(level < 2):
         _write(ax, labels[slot], place[slot], float(area[slot]) ** 0.5, values[slot], large=level[slot] == 0)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-    ax.margins(0.12)
+    _frame(ax, place, 0.12)
 
 
 def _paint_link(ax: Axes, scene: Scene) -> None:
@@ -225,10 +245,18 @@ def paint_molecule(ax: Axes, scene: Scene, other: str | None) -> None:
             pad = {"boxstyle": "circle,pad=0.12", "facecolor": back, "edgecolor": "none"}
             style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": pad, "parse_math": False, "zorder": 3}
             ax.text(x, y, symbol, fontsize=7 if symbol == "H" else 9, color=ink(value), **style)
-    ax.update_datalim(place)
+    _frame(ax, place, 0.1)
+
+
+def _frame(ax: Axes, place: np.ndarray, margin: float) -> None:
+    """Makes room for nodes at ``place`` ``[n, 2]``, also where they lie on one line: its other side has some width."""
+    low, high = place.min(axis=0), place.max(axis=0)
+    room = np.maximum(high - low, _LEAST_SIDE * ((high - low).max() or 1.0))
+    middle = (low + high) / 2
+    ax.update_datalim([middle - room / 2, middle + room / 2])
     ax.set_aspect("equal")
     ax.set_axis_off()
-    ax.margins(0.1)
+    ax.margins(margin)
 
 
 def lines_of_words(scene: Scene) -> list[tuple[float, int, float, str]]:

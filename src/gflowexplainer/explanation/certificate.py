@@ -68,6 +68,11 @@ class PendingCertificate:
         return pending
 
     @property
+    def can_compute(self) -> bool:
+        """Whether it is still to be computed, and can be."""
+        return self._known is None and self._compute is not None
+
+    @property
     def known(self) -> Certificate:
         """The certificate if it has been computed, else one that says that it was not asked for in time."""
         if self._known is not None:

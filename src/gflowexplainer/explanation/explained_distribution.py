@@ -100,13 +100,18 @@ class ExplainedDistribution:
 
     @property
     def name(self) -> str:
-        """What is explained, in words: ``"node 42"``, ``"paper 3"``, ``"link 0 - 4"`` or ``"graph"``."""
+        """What is explained, in words: ``"node 42"``, ``"paper 3"``, ``"link 0 - 4"``, ``"graph 7"`` or ``"graph"``."""
         known = self._known
         if known.link is not None:
             return f"link {' - '.join(map(named, known.link))}"
         if known.node is None:
-            return "graph"
+            return "graph" if known.graph is None else f"graph {known.graph}"
         return named(known.node if known.node_type is None else (known.node_type, known.node), "node ")
+
+    @property
+    def explained_graph(self) -> int | None:
+        """Position of the explained graph in the list or batch; ``None`` if no graph, or the only one, is explained."""
+        return self._known.graph
 
     @property
     def explained_link(self) -> tuple[NodeName, NodeName] | None:
@@ -152,6 +157,11 @@ class ExplainedDistribution:
     def known_certificate(self) -> Certificate:
         """The certificate if it has been asked for before, else one that says that it has not; computes nothing."""
         return self._known.certificate.known
+
+    @property
+    def can_certify(self) -> bool:
+        """Whether the certificate has not been asked for yet and would be computed."""
+        return self._known.certificate.can_compute
 
     @property
     def weighting(self) -> str:

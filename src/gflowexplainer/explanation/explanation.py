@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
-KIND = "explanation"
+KIND, TYPED = "explanation", "typed explanation"
+"""What files of explanations say that they hold."""
 
 
 class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
@@ -267,7 +268,11 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
     @classmethod
     def load(cls, path: str | Path, device: torch.device | str = "cpu") -> SubgraphExplanation:
         """Reads what :meth:`save` stored, onto ``device``."""
-        sections, meta = read_checkpoint(Path(path), device)
+        sections, meta = read_checkpoint(Path(path), device, holds=KIND)
+        if meta.get("kind") == TYPED:
+            raise CheckpointError(
+                f"'{path}' holds an explanation of a heterogeneous graph. Load it by TypedExplanation.load."
+            )
         if meta.get("kind") != KIND:
             raise CheckpointError(f"'{path}' holds no explanation (but {meta.get('kind') or 'a training'}).")
         try:

@@ -155,11 +155,19 @@ def _unique(explanation: SubgraphExplanation, number: int) -> str:
     return f"graph {number}" if explanation.name == "graph" else f"{number}: {explanation.name}"
 
 
+def _explained(explanation: SubgraphExplanation) -> dict[str, Any]:
+    """Says what is explained, under its kind: a link, a graph among several, or a node."""
+    if explanation.explained_link is not None:
+        return {"link": explanation.explained_link}
+    if explanation.explained_graph is not None:
+        return {"graph": explanation.explained_graph}
+    return {"node": explanation.explained_node}
+
+
 def _row(explanation: SubgraphExplanation) -> dict[str, Any]:
     first = explanation.subgraphs[0]
     return {
-        "node": explanation.explained_node,
-        **({} if explanation.explained_link is None else {"link": explanation.explained_link}),
+        **_explained(explanation),
         "class": explanation.explained_class,
         "nodes": first.nodes,
         "size": len(first),

@@ -11,7 +11,7 @@ from typing import Any
 
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.embedding import frame
-from gflowexplainer.explanation.ranked_subgraphs import named, shown
+from gflowexplainer.explanation.ranked_subgraphs import class_of, counted, named, shown
 from gflowexplainer.storage.files import write_text
 
 _MOST_NODES = 12
@@ -47,12 +47,12 @@ def in_words(explanation: Any) -> str:
 
     Nothing is computed for it: what the model predicts with and without a subgraph is asked for at the subgraph.
     """
-    best, whole, parts = explanation.subgraphs[0], explanation.whole_prediction, explanation.found_parts
+    best, parts = explanation.subgraphs[0], explanation.found_parts
     listed = [f"{_nodes(part.nodes)}; with only it {shown(part.prediction_only)}" for part in parts or ()]
     rows = [
-        ("prediction", "" if whole is None else shown(whole)),
+        ("prediction", _predicted(explanation)),
         ("subgraph", f"{_nodes(best.nodes)}; probability {best.probability:.3f}, reward {best.reward:.3f}"),
-        ("others", f"{len(explanation.subgraphs) - 1} further subgraphs in .subgraphs"),
+        ("others", f"{counted(len(explanation.subgraphs) - 1, 'further subgraph')} in .subgraphs"),
         ("samples", _samples(explanation)),
         ("certificate", _certificate(explanation)),
         *(("part", text) for text in listed),
@@ -68,23 +68,26 @@ def title_of(explanation: Any) -> str:
     """Says in one line what is drawn: the parts and whether they hold, or the first subgraph."""
     parts, best = explanation.known_parts, explanation.subgraphs[0]
     if parts is None:
-        return f"{explanation.name}: best subgraph of {len(best)} nodes, probability {best.probability:.2f}"
+        return f"{explanation.name}: best subgraph of {counted(len(best), 'node')}, probability {best.probability:.2f}"
     sizes = " and ".join(str(len(part)) for part in parts)
-    what = f"{len(parts.nodes)} nodes" if len(parts) == 1 else f"{len(parts)} parts of {sizes} nodes"
-    preserved = f"{100 * parts.preserved:.0f} % of the prediction"
+    what = counted(len(parts.nodes), "node") if len(parts) == 1 else f"{len(parts)} parts of {sizes} nodes"
+    preserved, ending = f"{100 * parts.preserved:.0f} % of the prediction", "s" if len(parts.nodes) == 1 else ""
     if parts.holds:
-        return f"{explanation.name}: {what} hold {preserved}"
+        return f"{explanation.name}: {what} hold{ending} {preserved}"
     random = parts.preserved_by_random
     if random is not None and parts.preserved <= random:
-        return f"{explanation.name}: {what} keep {preserved}, and so do random ones"
-    return f"{explanation.name}: {what} keep only {preserved}"
+        return f"{explanation.name}: {what} keep{ending} {preserved}, and so do random ones"
+    if preserved.startswith("100 "):
+        beside = "" if random is None else f", random ones {100 * random:.0f} %"
+        return f"{explanation.name}: {what} keep{ending} {preserved}{beside}"
+    return f"{explanation.name}: {what} keep{ending} only {preserved}"
 
 
 def one_line(explanation: Any) -> str:
-    """Says in one line what is predicted and which subgraph comes first."""
+    """Says in one line which class or value is explained and which subgraph comes first."""
     best, whole = explanation.subgraphs[0], explanation.whole_prediction
-    predicted = "" if whole is None else f"{shown(whole)}: "
-    return f"{explanation.name}, {predicted}{_nodes(best.nodes)} ({best.probability:.2f})"
+    explained = "" if whole is None else f"{shown(whole, explanation.explained_class)}: "
+    return f"{explanation.name}, {explained}{_nodes(best.nodes)} ({best.probability:.2f})"
 
 
 def _samples(explanation: Any) -> str:
@@ -98,9 +101,18 @@ def _certificate(explanation: Any) -> str:
     known = explanation.known_certificate
     if known.distance is not None:
         return f"distance {known.distance:.3f} to the target"
-    return "asked for by .certificate"
+    return "asked for by .certificate" if explanation.can_certify else str(known)
+
+
+def _predicted(explanation: Any) -> str:
+    """Says what is predicted, and which class is explained if that is another one."""
+    whole, held = explanation.whole_prediction, explanation.explained_class
+    if whole is None:
+        return ""
+    other = held is not None and held != class_of(whole)
+    return f"{shown(whole)}; explained is {shown(whole, held)}" if other else shown(whole)
 
 
 def _nodes(nodes: Sequence[Any]) -> str:
     listed = ", ".join(map(named, nodes[:_MOST_NODES]))
-    return f"{len(nodes)} node{'' if len(nodes) == 1 else 's'} {listed}{', ...' if len(nodes) > _MOST_NODES else ''}"
+    return f"{counted(len(nodes), 'node')} {listed}{', ...' if len(nodes) > _MOST_NODES else ''}"

@@ -155,6 +155,7 @@ class SubgraphDistribution:
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
         node_type: In a heterogeneous graph, the type of the explained node; ``None`` otherwise.
+        graph: Position of the explained graph among several; ``None`` if no graph, or the only one, is explained.
         link: Both ends of the explained link; ``None`` if none is explained.
         connected: Whether subgraphs are connected; see :attr:`SubgraphExplanation.connected`.
         find_paths: Lists the best paths between both ends of the link, up to a number of them.
@@ -171,6 +172,7 @@ class SubgraphDistribution:
     left_out: int = 0
     prediction_kept: Prediction | None = None
     node_type: str | None = None
+    graph: int | None = None
     link: tuple[NodeName, NodeName] | None = None
     connected: bool = True
     find_paths: Callable[[int], Sequence[RankedPath]] = field(default=lambda _: (), repr=False)
@@ -208,6 +210,8 @@ class SubgraphDistribution:
         plain = {name: getattr(self, name) for name in names}
         if self.node_type is not None:
             plain["node_type"] = self.node_type
+        if self.graph is not None:
+            plain["graph"] = self.graph
         if self.link is not None:
             paths = [path.to_dict() for path in self.find_paths(STORED_PATHS)]
             plain |= {"link": self.link, "connected": self.connected, "paths": paths}
@@ -272,10 +276,18 @@ def class_of(prediction: tuple[float, ...]) -> int | None:
     return None if len(prediction) == 1 else max(range(len(prediction)), key=prediction.__getitem__)
 
 
-def shown(prediction: tuple[float, ...]) -> str:
-    """Writes a prediction for a table: the class and its probability, or the value of a regression."""
+def shown(prediction: tuple[float, ...], label: int | None = None) -> str:
+    """Writes a prediction for a table: the class, or that of ``label``, and its probability; or a value."""
     best = class_of(prediction)
-    return f"{prediction[0]:.3f}" if best is None else f"class {best} ({prediction[best]:.2f})"
+    if best is None:
+        return f"{prediction[0]:.3f}"
+    label = best if label is None else label
+    return f"class {label} ({prediction[label]:.2f})"
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Writes a number of things: ``"1 node"``, ``"2 nodes"``; ``nouns`` is a plural without ``s`` alone."""
+    return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def named(node: NodeName, before: str = "") -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.explanation.ranked_subgraphs import shown
+from gflowexplainer.explanation.ranked_subgraphs import class_of, shown
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,21 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
     said: list[str] = []
     values: dict[str, Any] = {"class": explanation.explained_class, "prediction": explanation.whole_prediction}
     whole = explanation.whole_prediction
-    subject = "the graph" if explanation.explained_node is None else f"node {explanation.explained_node}"
+    subject = "the graph" if explanation.name == "graph" else explanation.name
     if whole is not None:
         said.append(f"The model says {shown(whole)} of {subject}.")
+        held = explanation.explained_class
+        if held is not None and held != class_of(whole):
+            said.append(f"Explained is {shown(whole, held)}.")
     known = explanation.known_parts
     parts = list(known or explanation.subgraphs[:1])
     for number, part in enumerate(parts):
-        lead = "Nodes" if number == 0 else "Also nodes"
+        one = len(part.nodes) == 1
+        noun, verb, them = ("node", "counts", "it") if one else ("nodes", "count", "them")
+        lead = noun.capitalize() if number == 0 else f"Also {noun}"
         said.append(
-            f"{lead} {_listed(part.nodes)} count most: with only them it says {shown(part.prediction_only)}, "
-            f"without them {shown(part.prediction_without)}."
+            f"{lead} {_listed(part.nodes)} {verb} most: with only {them} the model says {shown(part.prediction_only)}, "
+            f"without {them} {shown(part.prediction_without)}."
         )
     values["parts"] = [
         {name: getattr(part, name) for name in ("nodes", "prediction_only", "prediction_without")} for part in parts
@@ -53,7 +58,8 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
     if known is not None:
         values["holds"] = known.holds
         if not known.holds:
-            said.append("They preserve the prediction no better than random subgraphs of their size.")
+            who = "It preserves" if len(parts) == 1 and len(parts[0].nodes) == 1 else "They preserve"
+            said.append(f"{who} the prediction no better than random subgraphs of the same size.")
     said.append(_sureness(explanation, values))
     _counterfactual(explanation, said, values)
     if features:

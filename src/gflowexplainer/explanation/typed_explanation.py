@@ -16,6 +16,7 @@ from gflowexplainer.drawing.painting import draw
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
+from gflowexplainer.explanation.explanation import KIND, TYPED
 from gflowexplainer.explanation.flat_view import FlatView
 from gflowexplainer.explanation.notebook import View, in_words, title_of
 from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution
@@ -26,7 +27,6 @@ from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-KIND = "typed explanation"
 _APART = " | "
 """Stands between type and field in the names of a file."""
 
@@ -148,7 +148,7 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
                     )
         config = self._own.get("_model_config")
         meta = {
-            "kind": KIND,
+            "kind": TYPED,
             "distribution": self._known.to_dict(),
             "keys": keys,
             "fields": plain,
@@ -160,8 +160,12 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
     @classmethod
     def load(cls, path: str | Path, device: torch.device | str = "cpu") -> TypedExplanation:
         """Reads what :meth:`save` stored, onto ``device``."""
-        sections, meta = read_checkpoint(Path(path), device)
-        if meta.get("kind") != KIND:
+        sections, meta = read_checkpoint(Path(path), device, holds=KIND)
+        if meta.get("kind") == KIND:
+            raise CheckpointError(
+                f"'{path}' holds an explanation of a graph with one type. Load it by SubgraphExplanation.load."
+            )
+        if meta.get("kind") != TYPED:
             raise CheckpointError(f"'{path}' holds no explanation of a typed graph (but {meta.get('kind')!r}).")
         try:
             named = unpack_fields(sections.get("fields", {}), meta["sparse"]) | meta["fields"]

@@ -6,8 +6,19 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
+
+
+def check_parts(graph: Data, where: str = "the graph") -> None:
+    """Refuses a graph without features or without edges, and says which of them it lacks."""
+    what = {"x": "node features [num_nodes, width]", "edge_index": "node ids [2, num_edges]"}
+    missing = [name for name in what if graph.get(name) is None]
+    if missing:
+        said = " and ".join(f"'{name}' ({what[name]})" for name in missing)
+        names = " and no ".join(f"'{name}'" for name in missing)
+        raise InstanceError(f"{where[:1].upper()}{where[1:]} has no {names}. Set {said}.")
 
 
 def check_features(x: Tensor, where: str = "the graph") -> int:

@@ -14,7 +14,7 @@ from torch_geometric.data.data import BaseData
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import rows_of
-from gflowexplainer.graphs.checks import check_edges, check_features, check_shape
+from gflowexplainer.graphs.checks import check_edges, check_features, check_parts, check_shape
 from gflowexplainer.graphs.signature import argument_names, missing_arguments
 from gflowexplainer.graphs.typed import TypedGraph
 from gflowexplainer.ops.deferred import DeferredList
@@ -22,6 +22,8 @@ from gflowexplainer.ops.devices import device_of
 
 CARRIED = "adjacency_weight"
 """Values of an adjacency matrix that edges were read off from; they go along with the edges."""
+_OF_EDGES = ("edge_weight", "edge_attr", "edge_type")
+"""Arguments that have one row an edge, as PyG names them."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,25 @@ class InputGraph:
 
 
 def input_graph(
-    x: Any, edge_index: Any, arguments: Mapping[str, Any], model: nn.Module, device: torch.device | None = None
+    x: Any,
+    edge_index: Any,
+    arguments: Mapping[str, Any],
+    model: nn.Module,
+    device: torch.device | None = None,
+    where: str = "the graph",
 ) -> InputGraph:
     """Checks what cannot be explained at all, and that everything is where the model is; reads no tensor.
 
-    The model is on ``device``, where that is known already.
+    The model is on ``device``, where that is known already; ``where`` names the graph in messages.
     """
     check_features(x)
     check_shape(edge_index)
+    for name in _OF_EDGES:
+        value = arguments.get(name)
+        if isinstance(value, Tensor) and value.dim() > 0 and value.size(0) != edge_index.size(1):
+            raise InstanceError(
+                f"'{name}' has {value.size(0)} rows, but {where} has {edge_index.size(1)} edges. Pass one row an edge."
+            )
     if "batch_size" in arguments and arguments["batch_size"] is not None:
         raise InstanceError("'batch_size' cannot be passed: the model is asked about many subgraphs at once.")
     if isinstance(model, nn.Module):
@@ -160,10 +173,16 @@ def input_graphs(
 
     Each is looked at when it is asked for: one of thousands costs no more than one.
     """
+    if isinstance(data, list | tuple) and len(data) and isinstance(data[0], Tensor):
+        raise InstanceError(
+            f"'data' must be a Data or HeteroData of PyG, or a list or dataset of one of them (got a "
+            f"{type(data).__name__} of tensors). Put them together: Data(x=x, edge_index=edge_index)."
+        )
     graphs = listed(data)
+    alone = isinstance(data, Data) and not isinstance(data, Batch)
 
     def one(number: int) -> InputGraph:
-        return _input_graph(graphs[number], f"graph {number}", model, arguments, device)
+        return _input_graph(graphs[number], "the graph" if alone else f"graph {number}", model, arguments, device)
 
     return DeferredList(len(graphs), one)
 
@@ -176,8 +195,7 @@ def _input_graph(
             f"'data' must be a Data or HeteroData of PyG, or a list or dataset of one of them "
             f"(got {type(graph).__name__})."
         )
-    if graph.x is None or graph.edge_index is None:
-        raise InstanceError(f"{name.capitalize()} has no 'x' or no 'edge_index'. Set both.")
+    check_parts(graph, name)
     own = {
         name: graph[name]
         for name in [*argument_names(model, graph), CARRIED]
@@ -189,7 +207,7 @@ def _input_graph(
             f"{type(model).__name__} needs '{missing[0]}', which {name} does not have. Set it on the graph, or pass "
             f"{missing[0]}=... ."
         )
-    return input_graph(graph.x, graph.edge_index, own | arguments, model, device)
+    return input_graph(graph.x, graph.edge_index, own | arguments, model, device, name)
 
 
 def without_batch(graph: InputGraph) -> list[InputGraph]:

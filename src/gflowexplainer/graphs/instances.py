@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
-from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index
+from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index, check_parts
 from gflowexplainer.graphs.flat_graphs import FAR, FlatGraphs, derived
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
@@ -186,8 +186,7 @@ class Instances(FlatGraphs):
         if len(graphs) == 0:
             raise InstanceError("There is no graph to explain: 'graphs' is empty. Pass at least one.")
         for number, graph in enumerate(graphs):
-            if graph.x is None or graph.edge_index is None:
-                raise InstanceError(f"Graph {number} has no 'x' or no 'edge_index'. Set both.")
+            check_parts(graph, f"graph {number}")
             check_graph(graph.x, graph.edge_index, f"graph {number}")
         return cls.join(graphs, arguments=arguments, first=first, **shared)
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from torch import nn
+
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.graphs.typed import EdgeType
+from gflowexplainer.inference.explainer_file import LATER, OPTIONS
+from gflowexplainer.model.adapter import bare_model, shown_name
+from gflowexplainer.settings import Settings
+
+SETTINGS = frozenset({"preset", *OPTIONS, *LATER, *Settings.__dataclass_fields__}) - {"batch_size"}
+"""What an explainer is made with, by name, but for what PyG calls an argument of models."""
 
 
 def check_counts(**counts: Any) -> None:
@@ -13,6 +23,22 @@ def check_counts(**counts: Any) -> None:
     for name, value in counts.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
+
+
+def refuse_settings(model: Any, arguments: Mapping[str, Any]) -> None:
+    """Refuses settings of an explainer among further arguments of a model that takes none of that name."""
+    wrong = [name for name in arguments if name in SETTINGS]
+    if not wrong or not isinstance(model, nn.Module):
+        return
+    taken = forward_parameters(bare_model(model))
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+        return
+    for name in wrong:
+        if name not in taken:
+            raise ConfigError(
+                f"'{name}' is a setting of the explainer, not of a call, and {shown_name(model)} takes no argument of "
+                f"that name. Say it where the explainer is made: GFlowExplainer({name}={arguments[name]!r})."
+            )
 
 
 def check_node_type(node_type: Any) -> str | None:

@@ -200,6 +200,7 @@ class SampledExplanations:
             left_out=0 if instances.left_out is None else int(instances.left_out[i]),
             prediction_kept=self._kept.get(i),
             node_type=None if kind is None else kind[0],
+            graph=int(inputs.index[i]) if inputs.counted else None,
             **self._link(i),
             find_parts=partial(self._find_parts, i),
             doubt=lambda: self._doubts.of(i),

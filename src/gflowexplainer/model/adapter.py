@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -14,7 +14,7 @@ from torch_geometric.utils import to_torch_coo_tensor, to_torch_csc_tensor, to_t
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.inputs import CARRIED
-from gflowexplainer.graphs.signature import Adapted
+from gflowexplainer.graphs.signature import Adapted, forward_parameters
 
 WEIGHTS = CARRIED
 NODE_IDS = "n_id"
@@ -117,13 +117,31 @@ def shown_name(model: nn.Module) -> str:
     return type(model.model if isinstance(model, ModelAdapter) else model).__name__
 
 
-def remedy(model: nn.Module, error: Exception) -> str:
-    """Says what to do where a model does not take what it was called with."""
+def remedy(model: nn.Module, error: Exception, given: Mapping[str, Any]) -> str:
+    """Says what to do where a model does not take what it was ``given`` by name."""
     if isinstance(model, ModelAdapter) and model.form.dtype is not None:
         return ". It was given whole numbers as features, as they came; if it wants real ones, pass x.float()."
+    names = list(forward_parameters(model))[:2]
+    if names == ["edge_index", "x"]:
+        return (
+            ". Its forward takes 'edge_index' before 'x'. Say so: adapt(model, call=lambda model, data: "
+            "model(data.edge_index, data.x))."
+        )
+    if "dtype" in str(error) or "scalar type" in str(error):
+        return _other_types(model, given)
     if not isinstance(error, TypeError | AttributeError):
         return ""
     return ". If it is called in another way, say how: adapt(model, call=lambda model, data: model(data))."
+
+
+def _other_types(model: nn.Module, given: Mapping[str, Any]) -> str:
+    """Names what a model was given in another floating-point type than its weights have."""
+    own = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), None)
+    for name, value in given.items():
+        if own is not None and isinstance(value, Tensor) and value.is_floating_point() and value.dtype != own:
+            cast = "float()" if own == torch.float else f"to({own})"
+            return f". Its weights are {own}, but '{name}' is {value.dtype}. Convert it: data.{name}.{cast}."
+    return ""
 
 
 def adapt(

@@ -35,8 +35,8 @@ def observe(
         if isinstance(output, Tensor) and output.dim() >= 2 and output.size(0) == x.size(0):
             seen.append(output.detach().flatten(1))
 
-    given = {"x": x, "edge_index": edge_index, **(arguments or {})}
-    given = clones(given) if writes else given
+    named = {"x": x, "edge_index": edge_index, **(arguments or {})}
+    given = clones(named) if writes else dict(named)
     # Hooks would also listen to calls of other threads, so the model is borrowed first.
     with evaluation_mode(model):
         handles = []
@@ -45,7 +45,8 @@ def observe(
             answer = model(given.pop("x"), given.pop("edge_index"), **given)
         except Exception as error:
             raise ModelError(
-                f"{shown_name(model)} failed on the whole graph: {type(error).__name__}: {error}{remedy(model, error)}"
+                f"{shown_name(model)} failed on the whole graph: {type(error).__name__}: {str(error).rstrip('.')}"
+                f"{remedy(model, error, named)}"
             ) from error
         finally:
             for handle in handles:

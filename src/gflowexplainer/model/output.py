@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -26,9 +27,10 @@ def checked_output(name: str, output: Any, rows: int, *, level: str, mode: str, 
         The output, shape ``[rows, C]``.
     """
     if not isinstance(output, Tensor):
+        first = next(iter(output), 0) if isinstance(output, Mapping) else 0
         raise ModelError(
             f"{name} must return a tensor (got {type(output).__name__}). Pick what is explained: "
-            "adapt(model, output=lambda out: out[0])."
+            f"adapt(model, output=lambda out: out[{first!r}])."
         )
     if output.layout != torch.strided or not output.is_floating_point():
         got = output.layout if output.layout != torch.strided else output.dtype
@@ -82,6 +84,11 @@ def _refuse_other_return_type(name: str, output: Tensor, mode: str, return_type:
 def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
     """Turns what a model of PyG's ``mode`` and ``return_type`` returns ``[Q, C]`` into probabilities, or values."""
     if mode == "regression":
+        if output.size(1) != 1:
+            raise ModelError(
+                f"A regression model must return one column (got {output.size(1)}). Of several outputs, explain one: "
+                "adapt(model, output=lambda out: out[:, 0:1])."
+            )
         return output
     if mode == "binary_classification":
         if output.size(1) != 1:

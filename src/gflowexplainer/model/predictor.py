@@ -299,10 +299,10 @@ class Predictor:
         try:
             return _at(here, self.model(x, edge_index, **arguments))
         except Exception as error:
-            names = ", ".join(["x", "edge_index", *arguments])
+            named = {"x": x, "edge_index": edge_index, **arguments}
             raise ModelError(
-                f"{shown_name(self.model)} failed when called with ({names}) on a part of the graph: "
-                f"{type(error).__name__}: {error}{remedy(self.model, error)}"
+                f"{shown_name(self.model)} failed when called with ({', '.join(named)}) on a part of the graph: "
+                f"{type(error).__name__}: {str(error).rstrip('.')}{remedy(self.model, error, named)}"
             ) from error
 
     @property

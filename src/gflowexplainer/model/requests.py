@@ -12,8 +12,10 @@ from gflowexplainer.errors import ConfigError, InstanceError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph, input_graph, input_graphs, listed, without_batch
 from gflowexplainer.graphs.links import DETOUR
+from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.graphs.typed import EdgeType, TypedGraph, flat_list
 from gflowexplainer.graphs.typed_inputs import checked_graph, typed_graph
+from gflowexplainer.model.adapter import shown_name
 from gflowexplainer.model.kept import KeptForModel
 from gflowexplainer.model.link_task import LinkTask
 from gflowexplainer.model.positions import check_one
@@ -72,6 +74,7 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
         data = listed(data)
     if isinstance(data, HeteroData) or _is_typed_list(data):
         return _typed_task(predictor, data, request, kept)
+    _refuse_links_unsaid(predictor, request)
     given = dict(request.arguments)
     graphs = input_graphs(data, predictor.model, given, predictor.device)
     if predictor.level != "graph":
@@ -117,6 +120,16 @@ def _check_one(request: Request, level: str) -> None:
         check_one(request.index, "node" if level == "node" else "link")
 
 
+def _refuse_links_unsaid(predictor: Predictor, request: Request) -> None:
+    """Refuses a model that cannot do without links as one of nodes or graphs."""
+    needed = forward_parameters(predictor.model).get("edge_label_index")
+    if predictor.level != "edge" and needed is not None and needed.default is needed.empty:
+        raise InstanceError(
+            f"{shown_name(predictor.model)} takes 'edge_label_index', so it predicts links, and which to explain is "
+            "not said. Pass both ends of each: edge_label_index=torch.tensor([[0], [4]]) for the link from node 0 to 4."
+        )
+
+
 def _task_on_one(
     predictor: Predictor, graph: InputGraph, request: Request, kept: KeptForModel, data: Any
 ) -> NodeTask | LinkTask:
@@ -126,7 +139,11 @@ def _task_on_one(
         known |= {"node_type": request.node_type, "at_hand": request.at_hand}
         return NodeTask(predictor, graph, request.index, request.target, **known)
     if request.edge_label_index is None:
-        raise InstanceError("Which links to explain is not said. Pass 'edge_label_index', shape [2, num_links].")
+        counts = "" if request.index is None else "'index' only counts the links in it. "
+        raise InstanceError(
+            f"Which links to explain is not said: 'edge_label_index' is missing. {counts}Pass both ends of each link: "
+            "edge_label_index=torch.tensor([[0], [4]]) for the one from node 0 to node 4, shape [2, num_links]."
+        )
     return LinkTask(
         predictor,
         graph,

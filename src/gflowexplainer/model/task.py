@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.checks import check_graph, check_index
@@ -293,6 +294,7 @@ class GraphTask(Task):
             self._graphs = [graph.on_cpu() for graph in self._graphs]
         super().__init__(predictor, data, torch.tensor(places, device=self._graphs[0].x.device))
         self._given = given_targets(predictor, target, self.index, len(graphs))
+        self._counted = len(graphs) > 1 or not (data is None or isinstance(data, BaseData))
 
     def given(self) -> list[dict[str, Any]]:
         """See :class:`Task`."""
@@ -331,6 +333,7 @@ class GraphTask(Task):
             graphs=graphs,
             fields=fields,
             data=self.data,
+            counted=self._counted,
         )
 
 

@@ -46,6 +46,7 @@ class TaskInputs:
         fields: Returns what the explanation at a position repeats: ``prediction``, ``target`` and ``index``, as PyG has
             them. On a large graph the first two are only known around the explained node.
         data: The graph or graphs as the user passed them.
+        counted: Whether ``index`` holds positions of graphs that the user passed several of.
     """
 
     predictor: Predictor
@@ -57,6 +58,7 @@ class TaskInputs:
     graphs: Sequence[InputGraph] = ()
     fields: Callable[[int], Fields] = no_fields
     data: Any = None
+    counted: bool = False
 
     @classmethod
     def of(

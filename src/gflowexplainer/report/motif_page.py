@@ -10,6 +10,7 @@ import numpy as np
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.motif_catalogue import Motif, MotifCatalogue
 from gflowexplainer.drawing.layout import layout, turned
+from gflowexplainer.explanation.ranked_subgraphs import counted
 
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 
@@ -26,7 +27,8 @@ def motif_page(catalogue: MotifCatalogue, title: str, classes: Sequence[str] | N
     body = []
     for label, found in catalogue.by_class.items():
         name = "All explanations" if label is None else f"Class {classes[label] if classes else label}"
-        body.append(f"<h2>{escape(name)} <small>{catalogue.num_explanations[label]} explanations</small></h2>")
+        count = counted(catalogue.num_explanations[label], "explanation")
+        body.append(f"<h2>{escape(name)} <small>{count}</small></h2>")
         cards = "".join(_card(motif, kinds) for motif in found)
         body.append(f'<div class="cards">{cards}</div>' if cards else "<p>Nothing recurs in its explanations.</p>")
     if catalogue.rules:
@@ -75,7 +77,7 @@ def motif_svg(form: CanonicalForm, kinds: Sequence[str], size: int = 180) -> str
         f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="11" fill="#fff">{escape(label[:6])}</text>'
         for (x, y), label in zip(places, form.labels, strict=True)
     )
-    words = f"A motif of {len(form)} nodes"
+    words = f"A motif of {counted(len(form), 'node')}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" height="{size}" '
         f'role="img" aria-label="{words}">{lines}{dots}</svg>'

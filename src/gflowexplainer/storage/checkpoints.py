@@ -16,6 +16,8 @@ from gflowexplainer.errors import CheckpointError
 from gflowexplainer.storage.files import is_file, write_bytes
 
 FORMAT = "gflowexplainer-checkpoint-2"
+_BEGINNING = 1 << 20
+"""Bytes of a file that are looked at to tell whether it is one of ours."""
 Sections = dict[str, dict[str, Tensor]]
 """Tensors by section and name."""
 
@@ -43,16 +45,24 @@ def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> No
         ) from error
 
 
-def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[Sections, dict[str, Any]]:
-    """Reads what :func:`write_checkpoint` stored; a section that was stored empty is not among them."""
+def read_checkpoint(
+    path: Path, device: torch.device | str = "cpu", *, holds: str = "checkpoint"
+) -> tuple[Sections, dict[str, Any]]:
+    """Reads what :func:`write_checkpoint` stored; a section that was stored empty is not among them.
+
+    Args:
+        path: The file.
+        device: Where the tensors go.
+        holds: What the user calls it: ``"checkpoint"`` or ``"explanation"``.
+    """
     if not is_file(path):
-        raise CheckpointError(f"There is no checkpoint '{path}'.")
+        raise CheckpointError(f"There is no {holds} '{path}'.")
     try:
         with safe_open(str(path), framework="pt", device=str(device)) as file:
             header = file.metadata() or {}
             if header.get("format") != FORMAT:
                 raise CheckpointError(
-                    f"'{path}' is a safetensors file, but no checkpoint of this version of GFlowExplainer "
+                    f"'{path}' is a safetensors file, but no {holds} of this version of GFlowExplainer "
                     f"(its format is {header.get('format')!r}, expected {FORMAT!r})."
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -67,9 +77,23 @@ def read_checkpoint(path: Path, device: torch.device | str = "cpu") -> tuple[Sec
             raise ValueError(f"its metadata is a {type(meta).__name__}")
         return sections, meta
     except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
+        again = "explain" if holds == "explanation" else "train"
+        if not _is_ours(path):
+            raise CheckpointError(
+                f"'{path}' holds no {holds}, or is damaged ({error}). Name another file, or {again} again."
+            ) from error
         raise CheckpointError(
-            f"The checkpoint '{path}' is damaged and cannot be read ({error}). Delete it and train again."
+            f"The {holds} '{path}' is damaged and cannot be read ({error}). Delete it and {again} again."
         ) from error
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file that cannot be read begins as one that :func:`write_checkpoint` has written."""
+    try:
+        with path.open("rb") as file:
+            return FORMAT.encode() in file.read(_BEGINNING)
+    except OSError:
+        return False
 
 
 def _storable(tensor: Tensor) -> Tensor:
