@@ -8,8 +8,8 @@ contexts agree. Then the model adds up what single nodes do.
 Where single losses add up to a value, they are its explanation, unless shared evidence says nearly the same and is
 simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
-distribution of a class follows shared evidence, unless it says nothing, and does not show what holds the class and is
-needed either, or says less than half of what single losses say of small contexts, where these add up nearly everywhere.
+distribution of a class follows shared evidence where that shows what holds the class and is needed, and else unless it
+says nothing, or less than two thirds of what single losses say of small contexts, where these add up nearly everywhere.
 What single losses count in masks beside it is another question (:mod:`~gflowexplainer.rewards.mask_weight`).
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
@@ -33,11 +33,9 @@ NEARLY = 0.8
 """Share of it that is enough in the smallest contexts, where it is believed near the whole graph."""
 ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
-HALF = 0.5
-"""Share of own evidence that shared evidence must explain to be followed by classes whose own evidence adds up in the
-smallest contexts too."""
 SAID = 2 / 3
-"""Share of what can be reproduced that shared evidence must explain to have said enough."""
+"""Share of what can be reproduced, or of what own evidence explains that adds up in small contexts too, that shared
+evidence of classes must explain to have said enough."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 CLEAR = 0.3
@@ -98,7 +96,9 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool) -> Eviden
     if own is None or not shared:
         return own or _plainest(shared)
     plainest = _plainest(shared)
-    if plainest.explained < min(SILENT, own.explained) and not _shows_much(plainest):
+    if _shows_much(plainest):
+        return plainest
+    if plainest.explained < min(SILENT, own.explained):
         return own
     if values:
         beside = most_explained(trial for trial in shared if trial.keep_probability == nearest)
@@ -106,7 +106,7 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool) -> Eviden
         return own if says_less and _adds_up(own) else plainest
     alone = [trial for trial in trials if trial.evidence == EvidenceType.own]
     near, far = (most_explained(t for t in alone if t.keep_probability == keep) for keep in (nearest, smallest))
-    if near is None or far is None or max(trial.explained for trial in shared) >= HALF * far.explained:
+    if near is None or far is None or max(trial.explained for trial in shared) >= SAID * far.explained:
         return plainest
     everywhere = _adds_up(far) or (_adds_up(far, NEARLY) and _adds_up(near))
     return near if everywhere else plainest
