@@ -60,6 +60,14 @@ def test_classes_follow_own_evidence_that_adds_up_where_shared_says_less(shared,
     assert wanted == "shared" or chosen.keep_probability == 0.8
 
 
+@pytest.mark.parametrize(
+    ("shared", "far", "wanted"), [(0.4, 0.75, "shared"), (0.35, 0.75, "own"), (0.3, 0.65, "shared")]
+)
+def test_classes_of_graphs_follow_it_only_where_shared_evidence_says_less_than_half(shared, far, wanted) -> None:
+    measured = [trial("shared", shared, keep=0.5), trial("own", far, keep=0.5)]
+    assert choose([*measured, trial("shared", 0.1), trial("own", 0.75)], level="graph").evidence == wanted
+
+
 def test_the_contexts_that_explain_more_are_taken() -> None:
     chosen = choose([trial("shared", 0.3, 0.5), trial("shared", 0.4, 0.8)])
     assert chosen.keep_probability == 0.8

@@ -30,12 +30,15 @@ from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 BELIEVED = 0.87
 """Share of what can be reproduced that own evidence must explain to be believed."""
 NEARLY = 0.8
-"""Share of it that is enough in the smallest contexts, where it is believed near the whole graph."""
+"""Share of it that is enough in the smallest contexts, where it is believed near the whole graph and a node is
+explained."""
+LESS = {"graph": 0.5, "node": 2 / 3}
+"""Share of own evidence that adds up that shared evidence of a class must explain to be followed; masks of graphs count
+single losses anyway."""
 ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
 SAID = 2 / 3
-"""Share of what can be reproduced, or of what own evidence explains that adds up in small contexts too, that shared
-evidence of classes must explain to have said enough."""
+"""Share of what can be reproduced that shared evidence must explain to have said enough."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 CLEAR = 0.3
@@ -45,15 +48,16 @@ SMALLER, APART = 0.05, 0.1
 taken."""
 
 
-def choose(trials: Sequence[EvidenceTrial], *, values: bool = False) -> EvidenceTrial:
+def choose(trials: Sequence[EvidenceTrial], *, values: bool = False, level: str = "node") -> EvidenceTrial:
     """Picks the trial that explains most, among those whose evidence is believed.
 
     Args:
         trials: Everything that was tried.
         values: Whether the model predicts values, to which nodes may add up, and not classes.
+        level: What is explained: ``"graph"``, or one place around a node or link.
     """
     in_contexts = [trial for trial in trials if not trial.by_gradients]
-    chosen = _choose_in_contexts(in_contexts, values)
+    chosen = _choose_in_contexts(in_contexts, values, level)
     known = [trial for trial in in_contexts if trial.effect]
     if not known or not chosen.evidence.is_shared:
         return chosen
@@ -88,7 +92,7 @@ def _shows_more(by_gradients: EvidenceTrial, in_contexts: Sequence[EvidenceTrial
     )
 
 
-def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool) -> EvidenceTrial:
+def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool, level: str) -> EvidenceTrial:
     """Picks among what was measured in contexts."""
     nearest, smallest = (pick(trial.keep_probability for trial in trials) for pick in (max, min))
     shared = [trial for trial in trials if trial.evidence.is_shared]
@@ -106,10 +110,11 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool) -> Eviden
         return own if says_less and _adds_up(own) else plainest
     alone = [trial for trial in trials if trial.evidence == EvidenceType.own]
     near, far = (most_explained(t for t in alone if t.keep_probability == keep) for keep in (nearest, smallest))
-    if near is None or far is None or max(trial.explained for trial in shared) >= SAID * far.explained:
+    less = LESS["graph" if level == "graph" else "node"]
+    if near is None or far is None or max(trial.explained for trial in shared) >= less * far.explained:
         return plainest
-    everywhere = _adds_up(far) or (_adds_up(far, NEARLY) and _adds_up(near))
-    return near if everywhere else plainest
+    nearly = level != "graph" and _adds_up(far, NEARLY) and _adds_up(near)
+    return near if nearly or _adds_up(far) else plainest
 
 
 def _adds_up(own: EvidenceTrial, least: float = BELIEVED) -> bool:

@@ -90,7 +90,7 @@ def learn_consensus(
         kind, whole = EvidenceType.shared, dict[str, Any](keep_probability=1.0, removal=Removal.induced.value)
         tried += fitting.attempts(candidates, kind, described[kind], by_gradients, **whole, by_gradients=True)
     trials = [one.trial for one in tried]
-    best = choose(trials, values=not classes)
+    best = choose(trials, values=not classes, level=inputs.instances.level)
     _, basis, weight = tried[trials.index(best)]
     beside = mask_weight(trials, best, inputs.instances.level)
     cohesion = 0.0
