@@ -16,6 +16,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.changed_inputs import drop_edges, predict_changed
 from gflowexplainer.inference.set_search import SetSearch, Units
+from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.sampler import FlowSampler
 
 BY = ("nodes", "edges")
@@ -139,15 +140,17 @@ class InstanceUnits:
         return self.sampler.instances.select(torch.tensor([self.position], device=self.sampler.instances.device))
 
     @cached_property
-    def pair_of_edge(self) -> Tensor:
-        """The pair that each edge of the instance belongs to, by the user's edge id, ``-1`` for none."""
+    def pair_of_edge(self) -> tuple[Tensor, Tensor]:
+        """The user's ids of the ``e`` edges of the instance, ascending, and the pair that each belongs to, ``[e + 1]``.
+
+        The pair is ``-1`` for none, and so is the last one, which belongs to no edge.
+        """
         instances, i = self.sampler.instances, self.position
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
-        ids = instances.edge_id[edges]
-        table = torch.full((int(ids.max()) + 1 if ids.numel() else 1,), -1, device=instances.device)
-        found = [self._slot.get((min(u, v), max(u, v)), -1) for u, v in instances.edge_index[:, edges].t().tolist()]
-        table[ids] = torch.tensor(found, dtype=torch.long, device=instances.device)
-        return table
+        ids, order = instances.edge_id[edges].sort()
+        ends = instances.edge_index[:, edges][:, order].t().tolist()
+        found = [self._slot.get((min(u, v), max(u, v)), -1) for u, v in ends]
+        return ids, torch.tensor([*found, -1], device=instances.device)
 
     def within(self, members: Sequence[int]) -> Units:
         """Returns the units that lie inside a set of nodes."""
@@ -187,12 +190,13 @@ class InstanceUnits:
         gone = torch.zeros(len(sets), len(self.pairs) + 1, dtype=torch.bool, device=device)
         for row, units in enumerate(sets):
             gone[row, list(units)] = True
-        pair = self.pair_of_edge
+        ids, pair = self.pair_of_edge
 
         def change(copies: Instances, number: Tensor) -> Instances:
             def is_gone(owner: Tensor, edge: Tensor) -> Tensor:
-                known = edge < pair.numel()  # edges from the surroundings into the instance have larger ids, or none
-                return gone[number[owner], torch.where(known, pair[edge.clamp(max=pair.numel() - 1)], -1)]
+                # Edges from the surroundings into the instance are none of its own.
+                position, known = find_sorted(ids, edge)
+                return gone[number[owner], pair[torch.where(known, position, -1)]]
 
             return drop_edges(copies, is_gone)
 
