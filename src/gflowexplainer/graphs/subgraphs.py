@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,6 +48,15 @@ class Subgraphs:
 
     def __getitem__(self, index: Tensor) -> Subgraphs:
         return Subgraphs(self.instance[index], self.members[index])
+
+    @classmethod
+    def of_lists(
+        cls, instance: Sequence[int], lists: Sequence[Sequence[int]], device: torch.device, width: int | None = None
+    ) -> Subgraphs:
+        """Makes subgraphs of lists of flat node positions; ``width`` is ``K``, by default the longest list's length."""
+        width = max(map(len, lists)) if width is None else width
+        rows = [[*nodes, *[-1] * (width - len(nodes))] for nodes in lists]
+        return cls(torch.tensor(instance, device=device), torch.tensor(rows, dtype=torch.long, device=device))
 
     @staticmethod
     def cat(parts: list[Subgraphs]) -> Subgraphs:

@@ -183,10 +183,9 @@ class InstanceUnits:
         """Predicts without each of ``Q`` sets, shape ``[Q, C]``."""
         device = self.sampler.instances.device
         if self.by == "nodes":
-            width = max(map(len, sets))
-            members = [[self.nodes[u] for u in units] + [-1] * (width - len(units)) for units in sets]
-            where = torch.full((len(sets),), self.position, device=device)
-            return self.sampler.reward.predict(Subgraphs(where, torch.tensor(members, device=device)), without=True)
+            members = [[self.nodes[u] for u in units] for units in sets]
+            removed = Subgraphs.of_lists([self.position] * len(sets), members, device)
+            return self.sampler.reward.predict(removed, without=True)
         gone = torch.zeros(len(sets), len(self.pairs) + 1, dtype=torch.bool, device=device)
         for row, units in enumerate(sets):
             gone[row, list(units)] = True
