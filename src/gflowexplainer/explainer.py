@@ -13,19 +13,14 @@ from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 
 from gflowexplainer.choices import Inference, PolicyType, Weighting
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.explanation.joint import JointExplanation
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.typed import EdgeType
-from gflowexplainer.inference.explainer_arguments import (
-    check_counts,
-    check_node_type,
-    check_relation,
-    check_remove_link,
-)
+from gflowexplainer.inference.explainer_arguments import check_node_type, check_relation, check_remove_link
 from gflowexplainer.inference.explainer_file import LATER, OPTIONS, read_explainer, write_explainer
 from gflowexplainer.inference.explaining import Explaining
 from gflowexplainer.inference.fitted_state import FittedState

@@ -12,7 +12,7 @@ from gflowexplainer.catalogue.candidates import Candidate, closed, find_candidat
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.matching import LabelledGraph, holds
 from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 
 Labels = Callable[[SubgraphExplanation], Sequence[str]] | Sequence[Sequence[str]] | None
@@ -174,8 +174,7 @@ def motifs(
         raise ConfigError("There are no explanations to compare. Pass at least one.")
     if not 0 <= min_support <= 1:
         raise ConfigError(f"'min_support' must lie in [0, 1] (got {min_support!r}).")
-    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise ConfigError(f"'top' must be a whole number of at least 1 (got {top!r}).")
+    check_counts(top=top)
     models = {e.studies.model for e in found if e.studies.model}
     if len(models) > 1:
         raise ConfigError(

@@ -8,13 +8,6 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.typed import EdgeType
 
 
-def check_counts(**counts: Any) -> None:
-    """Refuses anything but whole numbers of at least 1, given by the names of the arguments."""
-    for name, value in counts.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
-
-
 def check_node_type(node_type: Any) -> str | None:
     """Reads the name of a type of nodes."""
     if node_type is not None and not isinstance(node_type, str):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.feature_contributions import FeatureContributions
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.changed_inputs import change_rows, predict_changed
@@ -49,8 +49,7 @@ def measure_features(
         each: Whether every entry of the subgraph is measured by itself, not every feature.
         evaluations: Combinations of features that are evaluated, about; all of them where they are fewer.
     """
-    if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
-        raise ConfigError(f"'evaluations' must be a whole number of at least 1 (got {evaluations!r}).")
+    check_counts(evaluations=evaluations)
     instances = sampler.instances
     one = instances.select(torch.tensor([position], device=instances.device))
     first = int(instances.ptr[position])
