@@ -46,7 +46,7 @@ class Subgraphs:
         """Number of nodes, shape ``[B]``."""
         return self.filled.sum(dim=1)
 
-    def __getitem__(self, index: Tensor) -> Subgraphs:
+    def __getitem__(self, index: Tensor | slice) -> Subgraphs:
         return Subgraphs(self.instance[index], self.members[index])
 
     @classmethod

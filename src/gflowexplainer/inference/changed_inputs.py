@@ -28,13 +28,14 @@ def predict_changed(
         change: Changes copies; called with some copies and their numbers among all.
     """
     every = torch.arange(count, device=instance.device)
-    parts = []
+
+    def predict(chunk: slice) -> Tensor:
+        number = every[chunk]
+        copies = instance.select(torch.zeros_like(number))
+        return predictor.whole(_told_apart(change(copies, number), number))
+
     with predictor.evaluating():
-        for chunk in predictor.chunks(predictor.cost(instance).expand(count)):
-            number = every[chunk]
-            copies = instance.select(torch.zeros_like(number))
-            parts.append(predictor.whole(_told_apart(change(copies, number), number)))
-    return torch.cat(parts)
+        return predictor.in_chunks(instance, torch.zeros_like(every), predict)
 
 
 def drop_edges(copies: Instances, is_gone: Callable[[Tensor, Tensor], Tensor]) -> Instances:

@@ -6,7 +6,7 @@ The model is called forward, in evaluation mode and without gradients, so any Py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -113,13 +113,13 @@ class Predictor:
     def whole(self, instances: Instances) -> Tensor:
         """Predicts on the instances as they are, shape ``[I, C]``."""
         everything = torch.arange(len(instances), device=instances.device)
-        cost = self.cost(instances)
-        parts = []
-        for chunk in self.chunks(cost):
+
+        def predict(chunk: slice) -> Tensor:
             index = everything[chunk]
             kept = torch.ones(int(instances.node_counts[index].sum()), dtype=torch.bool, device=instances.device)
-            parts.append(self.predict(instances, index, kept))
-        return torch.cat(parts)
+            return self.predict(instances, index, kept)
+
+        return self.in_chunks(instances, everything, predict)
 
     def whole_with_gradient(self, instances: Instances) -> Tensor:
         """Predicts on whole instances as they are, of nodes or graphs, ``[I, C]``, in one call.
@@ -143,6 +143,16 @@ class Predictor:
     def chunks(self, cost: Tensor) -> Iterator[slice]:
         """Cuts work of given cost in bytes ``[Q]`` into slices that fit the memory budget, one item at least."""
         return slices(cost, self.memory_budget)
+
+    def in_chunks(self, instances: Instances, instance: Tensor, work: Callable[[slice], Tensor]) -> Tensor:
+        """Concatenates what ``work`` returns for slices of ``Q`` queries, each of which fits the memory budget.
+
+        Args:
+            instances: The instances.
+            instance: Instance of each query, shape ``[Q]``, of which there is at least one.
+            work: Returns a tensor with one row a query, given a slice of the queries.
+        """
+        return torch.cat([work(chunk) for chunk in self.chunks(self.cost(instances)[instance])])
 
     def predict(
         self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced", *, alone: bool = False

@@ -134,8 +134,9 @@ def _bare_prediction(predictor: Predictor, instances: Instances) -> Tensor:
     kept = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
     kept[instances.roots] = True
     index = torch.arange(len(instances), device=instances.device)
-    parts = []
-    for chunk in predictor.chunks(predictor.cost(instances)):
+
+    def predict(chunk: slice) -> Tensor:
         begin, end = int(instances.ptr[chunk.start]), int(instances.ptr[chunk.stop])
-        parts.append(predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate", alone=True))
-    return torch.cat(parts)
+        return predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate", alone=True)
+
+    return predictor.in_chunks(instances, index, predict)

@@ -181,18 +181,18 @@ class Reward(ABC):
         What is removed goes as the reward's own ``removal`` says, unless another one is given.
         """
         removal = self.removal if removal is None else removal
-        cost = self.predictor.cost(self.instances)[subgraphs.instance]
-        parts = []
+
+        def predict(chunk: slice) -> Tensor:
+            part = subgraphs[chunk]
+            kept = self.kept_mask(part)
+            if without:
+                kept = ~kept
+                if self.predictor.level != "graph":
+                    kept |= self._root_mask(part.instance)
+            return self.predictor.predict(self.instances, part.instance, kept, removal, alone=not without)
+
         with self.predictor.evaluating():
-            for chunk in self.predictor.chunks(cost):
-                part = subgraphs[torch.arange(chunk.start, chunk.stop, device=cost.device)]
-                kept = self.kept_mask(part)
-                if without:
-                    kept = ~kept
-                    if self.predictor.level != "graph":
-                        kept |= self._root_mask(part.instance)
-                parts.append(self.predictor.predict(self.instances, part.instance, kept, removal, alone=not without))
-        return torch.cat(parts)
+            return self.predictor.in_chunks(self.instances, subgraphs.instance, predict)
 
     def _root_mask(self, instance: Tensor) -> Tensor:
         _, node = ranges(self.instances.ptr[instance], self.instances.node_counts[instance])

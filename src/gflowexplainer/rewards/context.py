@@ -119,9 +119,8 @@ class ContextReward(Reward):
     def _evaluate_unions(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
         """Asks how well, or how strongly, the union of subgraph ``row`` and ``context`` holds the target, ``[Q]``."""
         instance = subgraphs.instance[row]
-        cost = self.predictor.cost(self.instances)[instance]
-        parts = []
-        for chunk in self.predictor.chunks(cost):
+
+        def evaluate(chunk: slice) -> Tensor:
             part = instance[chunk]
             counts = self.instances.node_counts[part]
             owner, node = ranges(self.instances.ptr[part], counts)
@@ -131,7 +130,7 @@ class ContextReward(Reward):
             kept[(members + shift)[members >= 0]] = True
             prediction = self.predictor.predict(self.instances, part, kept, self.removal)
             if self.average == "probability":
-                parts.append(self.target.log_preservation(prediction, part).exp())
-            else:
-                parts.append(self.target.strength(prediction, part))
-        return torch.cat(parts)
+                return self.target.log_preservation(prediction, part).exp()
+            return self.target.strength(prediction, part)
+
+        return self.predictor.in_chunks(self.instances, instance, evaluate)

@@ -121,18 +121,21 @@ def losses(
     # The question in which a node is missing.
     missing = torch.full((instances.num_nodes,), -1, device=instances.device)
     missing[tried] = pointers(questions)[owner] + place * questions[owner] // asked_of[owner]
-    instance, answers = segment_ids(questions), []
+    instance = segment_ids(questions)
+
+    def strength(part: slice) -> Tensor:
+        asked = instance[part]
+        question, node = ranges(instances.ptr[asked], counts[asked])
+        kept = missing[node] != question + part.start
+        return target.strength(predictor.predict(instances, asked, kept), asked)
+
     with predictor.evaluating():
-        for part in predictor.chunks(predictor.cost(instances)[instance]):
-            asked = instance[part]
-            question, node = ranges(instances.ptr[asked], counts[asked])
-            kept = missing[node] != question + part.start
-            answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
+        left = predictor.in_chunks(instances, instance, strength) if instance.numel() else None
         whole = predictor.whole(instances) if whole is None else whole
     whole = target.strength(whole, torch.arange(len(instances), device=instances.device))
     lost = whole.new_zeros(instances.num_nodes)
-    if answers:
-        lost[tried] = whole[owner] - torch.cat(answers)[missing[tried]]
+    if left is not None:
+        lost[tried] = whole[owner] - left[missing[tried]]
     return lost[:, None]
 
 
@@ -151,14 +154,16 @@ def gains(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
     _, near = instances.neighbors_of(roots)
     near = near[near != roots[instances.owner[near]]]
     instance, node = torch.cat([every, instances.owner[near]]), torch.cat([roots, near])
-    answers = []
+
+    def strength(part: slice) -> Tensor:
+        asked, beside = instance[part], node[part]
+        question, member = ranges(instances.ptr[asked], instances.node_counts[asked])
+        kept = (member == beside[question]) | (member == roots[asked][question])
+        return target.strength(predictor.predict(instances, asked, kept), asked)
+
     with predictor.evaluating():
-        for part in predictor.chunks(predictor.cost(instances)[instance]):
-            asked, beside = instance[part], node[part]
-            question, member = ranges(instances.ptr[asked], instances.node_counts[asked])
-            kept = (member == beside[question]) | (member == roots[asked][question])
-            answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
-    alone, together = torch.cat(answers).split([every.numel(), near.numel()])
+        found = predictor.in_chunks(instances, instance, strength)
+    alone, together = found.split([every.numel(), near.numel()])
     gained = alone.new_zeros(instances.num_nodes)
     gained[near] = together - alone[instances.owner[near]]
     return gained[:, None]
