@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -199,7 +199,7 @@ def motifs(
     for label, entries in made.items():
         # Where no motif tells the class from others, all scores are 0: then what is shown most goes first.
         best = sorted(entries, key=lambda m: (-m.score, -m.share, -len(m), m.form.labels, m.form.edges))[:top]
-        numbered[label] = tuple(_numbered(motif, number + i) for i, motif in enumerate(best))
+        numbered[label] = tuple(replace(motif, number=number + i) for i, motif in enumerate(best))
         number += len(best)
     catalogue = MotifCatalogue(numbered, (), {label: classes.count(label) for label in numbered}, reader.again)
     used = [motif.number for entries in numbered.values() for motif in entries[:_USED]]
@@ -264,10 +264,6 @@ def _contrast(have: int, own: int, others_have: int, others: int) -> float:
     p, q = (have + 1) / (own + 2), (others_have + 1) / (others + 2)
     error = (p * (1 - p) / (own + 2) + q * (1 - q) / (others + 2)) ** 0.5
     return larger if larger >= 2 * error else 0.0
-
-
-def _numbered(motif: Motif, number: int) -> Motif:
-    return Motif(**{**{name: getattr(motif, name) for name in motif.__dataclass_fields__}, "number": number})
 
 
 def _ordered(classes: Sequence[int | None]) -> list[int | None]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import named_instances
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import pointers, segment_ids, segment_sum
 
@@ -84,10 +85,5 @@ def change_rows(copies: Instances, name: str, change: Callable[[Tensor, Tensor, 
 
 def _told_apart(copies: Instances, number: Tensor) -> Instances:
     """Names each copy by its number: instances of one name would count as the same."""
-    name = combine(copies.graph, number)
-    return replace(
-        copies,
-        graph=name,
-        key=combine(name[copies.owner], copies.node_id),
-        around=None if copies.around is None else copies.around.then(partial(_told_apart, number=number)),
-    )
+    around = None if copies.around is None else copies.around.then(partial(_told_apart, number=number))
+    return replace(named_instances(copies, combine(copies.graph, number)), around=around)

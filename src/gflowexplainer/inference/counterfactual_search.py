@@ -15,6 +15,7 @@ from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.changed_inputs import drop_edges, predict_changed
+from gflowexplainer.inference.random_parts import roots_of
 from gflowexplainer.inference.set_search import SetSearch, Units
 from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.sampler import FlowSampler
@@ -114,11 +115,7 @@ class InstanceUnits:
         self.sampler, self.position, self.by = sampler, position, by
         instances = sampler.instances
         self.first, self.end = int(instances.ptr[position]), int(instances.ptr[position + 1])
-        roots = [int(instances.center[position])]
-        other = getattr(instances, "other_end", None)
-        if other is not None:
-            roots.append(int(other[position]))
-        self.roots = {root for root in roots if root >= 0}
+        self.roots = set(roots_of(instances, position))
         nodes = torch.arange(self.first, self.end, device=instances.device)
         owner, neighbor = instances.neighbors_of(nodes)
         ends = torch.stack([nodes[owner], neighbor]).t().tolist()
