@@ -32,10 +32,6 @@ class EnumerationError(GFlowExplainerError, RuntimeError):
     """There are more connected subgraphs than the limit allows to enumerate."""
 
 
-class ExperimentError(GFlowExplainerError, RuntimeError):
-    """Parts of an experiment failed, so that it has no results."""
-
-
 class ClusterError(GFlowExplainerError, RuntimeError):
     """Another process of the same work was lost, or cannot be reached."""
 
