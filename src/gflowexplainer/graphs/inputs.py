@@ -100,7 +100,7 @@ class InputGraph:
         return parts
 
     def _rows(self, name: str) -> str | None:
-        """Says whether an argument has one row a node, one an edge, or neither."""
+        """Returns whether an argument has one row a node, one an edge, or neither."""
         return rows_of(name, self.arguments[name], self.x.size(0), self.edge_index.size(1))
 
     def sorted_arguments(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -124,7 +124,7 @@ def inner_edges(instances: Instances, subgraphs: Subgraphs) -> InnerEdges:
 
 
 def inner_neighbors(instances: Instances, subgraphs: Subgraphs) -> Tensor:
-    """Tells whether slots ``i`` and ``j`` hold neighbours, shape ``[B, K, K]``."""
+    """Returns whether slots ``i`` and ``j`` hold neighbours, shape ``[B, K, K]``."""
     batch, width = subgraphs.members.shape
     inner = inner_edges(instances, subgraphs)
     adjacent = torch.zeros(batch, width, width, dtype=torch.bool, device=subgraphs.members.device)

@@ -158,7 +158,7 @@ class InstanceUnits:
         return tuple(sorted(self._slot[pair] for pair in joined))
 
     def connected(self, units: Units) -> bool:
-        """Says whether what is removed hangs together; an explained node that stays may lie in between."""
+        """Returns whether what is removed is connected; an explained node that stays may lie in between."""
         chosen = [self.units[unit] for unit in units]
         nodes = set(chosen) | self.roots if self.by == "nodes" else {node for pair in chosen for node in pair}
         allowed: dict[int, list[int]] = self.neighbors

@@ -83,7 +83,7 @@ class _Growing:
         return frozenset(self.order[:size])
 
     def gap(self, size: int) -> float:
-        """Says how many times what the next one is worth the last of the first nodes is; 0 where that is no order."""
+        """Returns the worth of the last of the first nodes as a multiple of the next one's; 0 where nodes have none."""
         least = _LITTLE * self.worth[0] if self.worth else 0.0
         return (self.worth[size - 1] + least) / (self.worth[size] + least) if self.worth else 0.0
 
@@ -130,7 +130,7 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
 
 
 def _measure(reward: Reward) -> Measure:
-    """Returns what asks the model how strong a class is with only some nodes, and whether they preserve it."""
+    """Returns a function that measures how strong a class is with only some nodes, and whether they preserve it."""
 
     def measure(asked: Sequence[tuple[int, NodeSet]]) -> list[tuple[float, bool]]:
         found = measure_preservation(reward, asked)
@@ -317,7 +317,7 @@ def _is_outdone(
 
 
 def _stands_out(instances: Instances, i: int, nodes: NodeSet, worth: Tensor, little: float) -> float:
-    """Says how far nodes around an explained one stand out from others; it does not count itself."""
+    """Returns how far nodes around an explained one stand out from others; it does not count itself."""
     begin, end, center = int(instances.ptr[i]), int(instances.ptr[i + 1]), int(instances.center[i])
     value = dict(enumerate(worth[begin:end].tolist(), begin))
     value[center] = max(value.values())

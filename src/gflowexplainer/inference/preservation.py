@@ -60,7 +60,7 @@ def predict_sets(reward: Reward, node_sets: Sequence[tuple[int, NodeSet]], *, wi
 
 
 def preservation_of(target: Target, prediction: Tensor, instance: Tensor) -> Preservation:
-    """Says how much of the target predictions ``[Q, C]`` preserve."""
+    """Returns how much of the target predictions ``[Q, C]`` preserve."""
     whole = target.prediction[instance].to(prediction)
     if target.label is None:
         missing = (prediction - whole).abs().sum(dim=1) / target.scale[instance].to(prediction)

@@ -1,4 +1,4 @@
-"""Borrows the user's model and hands it back exactly as it came, also if an exception is raised."""
+"""Evaluation mode: restores the user's model afterwards, also if an exception is raised."""
 
 import random
 import threading

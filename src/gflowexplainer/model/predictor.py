@@ -1,4 +1,4 @@
-"""Asks the user's model about many subgraphs at once: one disjoint union, one forward call.
+"""Evaluates the user's model on many subgraphs at once: one disjoint union, one forward call.
 
 The model is called forward, in evaluation mode and without gradients, so any PyG model works. The one exception,
 :meth:`Predictor.whole_with_gradient`, is evidence that models may lack.
@@ -70,7 +70,7 @@ class Predictor:
         if memory_budget is not None and memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.device = self.makeup.device
-        """Where the model is; ``None`` if it has no tensors. It is asked there about instances that are elsewhere."""
+        """Where the model is; ``None`` if it has no tensors. Instances that are elsewhere are evaluated there."""
         if memory_budget is None:
             memory_budget = model_budget(batch_budget(None, self.device or torch.device("cpu")))
         self.memory_budget = memory_budget
@@ -336,7 +336,7 @@ class Predictor:
     def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
         """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.
 
-        What a model of links says depends on the link, so nothing is returned of that: ``C`` is 0.
+        What a model of links predicts depends on the link, so nothing is returned of that: ``C`` is 0.
         """
         if self.level == "edge":
             anything = edge_index.new_zeros(2, 1)

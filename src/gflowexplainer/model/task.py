@@ -102,7 +102,7 @@ class NodeTask(Task):
         data: The graph as the user passed it.
         kept: What is known from earlier calls, and where this task leaves what it finds out.
         node_type: In the flat form of a heterogeneous graph, the type of the nodes; ids are then those of the type.
-        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is asked where it is.
+        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is evaluated where it is.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class NodeTask(Task):
             return None
         whole = self._observer.whole
         if whole is not None:
-            # What the model says of the whole graph is what it says of an instance in its surroundings.
+            # What the model predicts on the whole graph is what it predicts for an instance in its surroundings.
             read = self.predictor.read(whole.output[nodes]) if whole.prediction is None else whole.prediction[nodes]
             return read.argmax(dim=1)
         return Target.of(self.predictor, self._instances(nodes)).label
@@ -267,7 +267,7 @@ class GraphTask(Task):
         target: Classes or values to preserve instead of the predicted ones: one a graph, or one each.
         data: The graphs as the user passed them.
         kept: What is known from earlier calls.
-        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is asked where it is.
+        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is evaluated where it is.
     """
 
     def __init__(
@@ -346,14 +346,14 @@ def _refuse_differing(known: Mapping[str, Any], others: Mapping[str, Any]) -> No
 
 
 def _is_few(index: Any) -> bool:
-    """Says whether an index, not checked yet, names at most :data:`FEW` nodes."""
+    """Returns whether an index, not checked yet, names at most :data:`FEW` nodes."""
     if isinstance(index, Tensor):
         return index.numel() <= FEW
     return isinstance(index, int) or (isinstance(index, Sequence) and len(index) <= FEW)
 
 
 def _is_far(graph: InputGraph) -> bool:
-    """Says whether a graph lies on a GPU and is handed to the model as it is."""
+    """Returns whether a graph lies on a GPU and is handed to the model as it is."""
     return graph.x.is_cuda and graph.typed is None
 
 

@@ -53,7 +53,7 @@ _STRONGEST = 2.2
 
 
 class ConsensusReward(Reward):
-    """The evidence of a subgraph, as a :class:`Consensus` sees it. It asks the model nothing.
+    """The evidence of a subgraph under a :class:`Consensus`; the model is not evaluated.
 
     Args:
         predictor: The explained model.

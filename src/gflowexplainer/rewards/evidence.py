@@ -176,7 +176,7 @@ def basis_of(raw: Tensor) -> Tensor:
 
 
 def has_shared(inputs: TaskInputs, names: Tensor) -> bool:
-    """Says whether nodes of different instances, with features of these ``names``, are told apart by few columns."""
+    """Returns whether nodes of different instances, with features of these ``names``, are told apart by few columns."""
     instances = inputs.instances
     return instances.level != "graph" or instances.num_types > 1 or are_few(instances.rows(), names)
 
@@ -202,7 +202,7 @@ def raw_evidence(
     lies on a way between both ends.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         kind: Which columns.
         own: The :func:`~gflowexplainer.rewards.occlusion.losses`, where they are known already.
         names: Which features of nodes of graphs are names; see :func:`~gflowexplainer.rewards.kinds.find_names`.
@@ -250,7 +250,7 @@ def _predictions(inputs: TaskInputs) -> Tensor:
 
 
 def tells_by_features(inputs: TaskInputs) -> bool:
-    """Says whether few features tell nodes apart that have classes of their own, beside what is predicted there."""
+    """Returns whether few features tell nodes apart that have classes of their own, beside what is predicted there."""
     instances = inputs.instances
     if instances.level == "graph" or instances.num_types > 1 or inputs.target.label is None:
         return False
@@ -270,7 +270,7 @@ def _few_features(inputs: TaskInputs) -> Tensor:
 
 
 def has_own_class(inputs: TaskInputs) -> bool:
-    """Says whether the last column of shared evidence is the probability of the explained class."""
+    """Returns whether the last column of shared evidence is the probability of the explained class."""
     classes = inputs.node_prediction is not None and inputs.target.label is not None
     return classes and inputs.instances.level != "graph" and inputs.instances.other_end is None
 

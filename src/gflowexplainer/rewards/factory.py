@@ -28,7 +28,7 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
 
     Args:
         settings: All settings.
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         consensus: What preserves predictions in general, where it was learned before; otherwise it is learned from
             these instances. Only the consensus reward uses it.
     """
@@ -56,7 +56,7 @@ def build_reward(
 
     Args:
         settings: All settings.
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         raw: The :func:`~gflowexplainer.rewards.evidence.raw_evidence` of their nodes, for the consensus reward.
         own: What the model loses without each of them, where the consensus needs it.
         consensus: What preserves predictions in general, for the consensus reward.

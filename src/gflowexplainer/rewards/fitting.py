@@ -52,7 +52,7 @@ class Fitting:
     """What all candidates are fitted to, and scored on: the same subgraphs, classes and folds.
 
     Attributes:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         subgraphs: ``B`` subgraphs of all instances.
         fold: The fold of each subgraph, from 0, shape ``[B]``.
     """
@@ -93,9 +93,9 @@ class Fitting:
         return (description.rows * own).sum(dim=1) / self.subgraphs.size
 
     def effect(self, rating: Tensor) -> Effect | None:
-        """Asks the model what the subgraphs do whose ``rating`` ``[B]`` is best; ``None`` of values.
+        """Evaluates what the subgraphs do whose ``rating`` ``[B]`` is best; ``None`` of values.
 
-        ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
+        ``None`` too where the model cannot be evaluated on so little, as one with a norm over a single node.
         """
         if self.label is None:
             return None
@@ -121,7 +121,7 @@ class Fitting:
     ) -> Iterator[Tried]:
         """Fits one kind of evidence to what was measured, with one set of weights and, where it may, by class.
 
-        What explains no more than ``least`` is not worth asking the model about.
+        What explains no more than ``least`` is not worth evaluating the model for.
         """
         shared = kind.is_shared
         # Weights of gradients that are held back more rate best what does less to the model.

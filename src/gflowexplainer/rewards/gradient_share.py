@@ -2,7 +2,7 @@
 
 Without a node on the way to others, all is lost that lies behind it, and a model may say anything of a graph with a
 hole in it; gradients see neither. Both say what a node adds, in the same units. What each counts is fitted to what the
-model says of random subgraphs in the smallest contexts, where much of what lies behind others is cut off anyway.
+model predicts for random subgraphs in the smallest contexts, where much of what lies behind others is cut off anyway.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def find_gradient_share(
     """Finds what gradients count in own evidence of values: nothing where there are none, or of links and types.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         subgraphs: ``B`` subgraphs of them.
         found: What was measured of these.
         lost: What is lost without each of their nodes, shape ``[n, 1]``.

@@ -20,9 +20,9 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 
 STEPS = 20
-"""Points of the way at which the model is asked."""
+"""Interpolation steps between baseline and input."""
 _COST = 4
-"""Times the memory that a call takes which is followed back."""
+"""Memory of a call with gradients, as a multiple of one without."""
 _TINY = 1e-300
 
 
@@ -58,7 +58,7 @@ def integrated_gradients(inputs: TaskInputs, blank: Tensor | None = None) -> Ten
     the memory that predictions may take.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         blank: Features that tell nothing, shape ``[F]``; :func:`telling_nothing` of these instances if not given.
     """
     instances, label = inputs.instances, inputs.target.label
@@ -76,7 +76,7 @@ def integrated_gradients(inputs: TaskInputs, blank: Tensor | None = None) -> Ten
     for chunk in inputs.predictor.chunks(cost):
         index = every[chunk]
         part = instances.select(index)
-        # What surrounds an instance in the user's graph moves too, but is not asked about.
+        # What surrounds an instance in the user's graph moves too, but is not scored.
         outer, place = (part, slice(None)) if part.surroundings is None else (part.surroundings, part.place_outside)
         features = outer.rows().detach()
         away = features - blank

@@ -53,7 +53,7 @@ def told_apart(x: Tensor, names: Tensor) -> Tensor:
 
 
 def are_few(x: Tensor, names: Tensor) -> bool:
-    """Says whether nodes with such features ``[n, F]``, of which some are ``names`` ``[V, 2]``, are of few kinds."""
+    """Returns whether nodes with such features ``[n, F]``, of which some are ``names`` ``[V, 2]``, are of few kinds."""
     if x.size(1) <= MAX_KINDS:
         return True
     if x.layout != torch.strided or x.size(1) > _WIDEST:

@@ -52,7 +52,7 @@ def learn_consensus(
     """Measures how strongly subgraphs speak for their predictions in context, and fits the best candidate to it.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         subgraphs: ``B`` subgraphs to measure, of all instances.
         candidates: What to choose from.
         measuring: What measures them.

@@ -25,7 +25,7 @@ from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_o
 ALIKE = 0.85
 """Share of what nodes of a graph add that their kinds must predict, in graphs that were not fitted."""
 SHARE = 0.5
-"""What is usual of its like counts so much in what a node adds."""
+"""Weight of the expected contribution of a node's kind."""
 PLAINLY = 6.0
 """How many times as much own evidence counts in masks there: the value is a sum over nodes, not over subgraphs."""
 _ROWS_AT_ONCE = 8192
@@ -87,7 +87,7 @@ class Likeness:
         """Brings own evidence ``[n, 1]`` of instances nearer to what is usual of such nodes.
 
         Args:
-            inputs: The instances, with what the model says of them.
+            inputs: The instances, with what the model predicts for them.
             own: What each node adds, shape ``[n, 1]``.
             names: Which of their features are names, shape ``[V, 2]``.
         """
@@ -121,7 +121,7 @@ def find_likeness(inputs: TaskInputs, own: Tensor, known: Tensor, names: Tensor,
     """Finds what nodes of each kind usually add to a value of graphs, if that is the same in other graphs.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         own: What each node adds, shape ``[n, 1]``.
         known: Marks the nodes of which that is known, shape ``[n]``.
         names: Which of their features are names, shape ``[V, 2]``.

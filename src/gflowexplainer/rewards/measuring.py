@@ -15,7 +15,7 @@ from gflowexplainer.rewards.gradients import integrated_gradients
 from gflowexplainer.rewards.least_squares import shares_of, within
 
 MOST_ASKED = 128
-"""Instances whose gradients are asked for."""
+"""Instances whose gradients are computed, at most."""
 _PICKED = 3
 
 
@@ -37,7 +37,7 @@ class Measuring:
     """Measures subgraphs in contexts, each of them once.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         num_contexts: Contexts of each instance.
         seed: Names the contexts.
     """

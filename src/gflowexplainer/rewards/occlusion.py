@@ -16,14 +16,14 @@ from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.rewards.gradients import GradientShare, integrated_gradients
 
 MOST = 1000
-"""Times that the model is asked about one instance, at most."""
+"""Occlusions evaluated per instance, at most."""
 
 
 class NodeLosses:
-    """What the model loses without each node: asked once, and only of nodes that somebody wants to know about.
+    """Occlusion scores of nodes, evaluated lazily and once.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
     """
 
     def __init__(self, inputs: TaskInputs) -> None:
@@ -35,7 +35,7 @@ class NodeLosses:
 
     @cached_property
     def _asked(self) -> Tensor:
-        """Marks the nodes that the model was asked about, shape ``[n]``."""
+        """Marks the nodes whose scores were evaluated, shape ``[n]``."""
         instances = self._inputs.instances
         return torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
 
@@ -81,7 +81,7 @@ class NodeLosses:
         return self._added
 
     def _gains(self) -> Tensor:
-        """Returns the :func:`gains`, asked once; the losses where the model cannot be asked about so little."""
+        """Returns the :func:`gains`, evaluated once; the losses where the model cannot be evaluated on so little."""
         if self._gained is None:
             inputs = self._inputs
             try:
