@@ -38,7 +38,7 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
         consensus = find_consensus(settings, inputs, lost) if consensus is None else consensus
         own = lost.evidence(followed=consensus.uses_own, gradients=consensus.gradients) if consensus.needs_own else None
         raw = raw_evidence(inputs, consensus.chosen.evidence, own, consensus.names)
-        own = None if own is None else consensus.likeness.bring_near(inputs, own, consensus.names)
+        own = None if own is None else consensus.likeness.shrink(inputs, own, consensus.names)
     reward = build_reward(settings, inputs, raw=raw, own=own, consensus=consensus)
     calibrate(reward, settings)
     return reward

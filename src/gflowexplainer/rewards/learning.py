@@ -27,7 +27,14 @@ from gflowexplainer.rewards.belief import choose
 from gflowexplainer.rewards.candidates import Candidates
 from gflowexplainer.rewards.cohesion import find_cohesion
 from gflowexplainer.rewards.consensus import Consensus
-from gflowexplainer.rewards.evidence import Evidence, basis_of, find_names_of, has_own_class, raw_evidence, ridge_of
+from gflowexplainer.rewards.evidence import (
+    Evidence,
+    basis_of,
+    find_categories_of,
+    has_own_class,
+    raw_evidence,
+    ridge_of,
+)
 from gflowexplainer.rewards.fitting import Description, Fitting, Tried
 from gflowexplainer.rewards.gradient_share import find_gradient_share
 from gflowexplainer.rewards.gradients import GradientShare
@@ -59,7 +66,7 @@ def learn_consensus(
         lost: What the model loses without nodes of these instances, as far as it was asked already.
     """
     seed = measuring.seed
-    names = find_names_of(inputs)
+    names = find_categories_of(inputs)
     kinds = candidates.kinds(inputs, names)
     lost = NodeLosses(inputs) if lost is None else lost
     members = _members(inputs, subgraphs)
@@ -127,7 +134,7 @@ def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: T
     """Adds what own evidence ``[n, 1]`` is read by: what is usual of nodes of a kind, and what of the strongest."""
     likeness = find_likeness(inputs, own, known, consensus.names, side)
     beside = consensus.beside * (PLAINLY if likeness.counts else 1.0)
-    own = likeness.bring_near(inputs, own, consensus.names) * known[:, None]
+    own = likeness.shrink(inputs, own, consensus.names) * known[:, None]
     strongest = float(_strongest_losses(inputs, own).median())
     return replace(consensus, likeness=likeness, beside=beside, strongest_loss=strongest)
 

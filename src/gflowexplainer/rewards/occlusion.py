@@ -66,17 +66,17 @@ class NodeLosses:
             gradients: What gradients count; nothing if not given.
         """
         if gradients is not None and gradients.share:
-            return gradients.mix(self.at(which), self._by_features(gradients.blank))
+            return gradients.mix(self.at(which), self._by_features(gradients.baseline))
         instances = self._inputs.instances
         of_node = instances.level != "graph" and instances.other_end is None
         if not (followed and of_node and self._inputs.target.label is not None):
             return self.at(which)
         return (self.at(which) + self._gains()) / 2
 
-    def _by_features(self, blank: Tensor) -> Tensor | None:
+    def _by_features(self, baseline: Tensor) -> Tensor | None:
         """Returns the :func:`integrated_gradients` from features that tell nothing, ``[n, 1]``, asked once."""
         if self._added is None:
-            found = integrated_gradients(self._inputs, blank)
+            found = integrated_gradients(self._inputs, baseline)
             self._added = None if found is None else found[:, None]
         return self._added
 
