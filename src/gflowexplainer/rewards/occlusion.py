@@ -34,21 +34,21 @@ class NodeLosses:
         self._whole: Tensor | None = None
 
     @cached_property
-    def _asked(self) -> Tensor:
+    def _evaluated(self) -> Tensor:
         """Marks the nodes whose scores were evaluated, shape ``[n]``."""
         instances = self._inputs.instances
         return torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
 
     def at(self, which: Tensor | None = None) -> Tensor:
         """Returns :func:`losses`, shape ``[n, 1]``, of the nodes ``which`` ``[n]`` at least; of all if not given."""
-        new = ~self._asked if which is None else which & ~self._asked
+        new = ~self._evaluated if which is None else which & ~self._evaluated
         if self._lost is None or new.any():
             inputs = self._inputs
             if self._whole is None:
                 self._whole = inputs.predictor.whole(inputs.instances)
             found = losses(inputs.predictor, inputs.instances, inputs.target, new, whole=self._whole)
             self._lost = found if self._lost is None else self._lost + found
-            self._asked |= new
+            self._evaluated |= new
         return self._lost
 
     def evidence(
@@ -74,7 +74,7 @@ class NodeLosses:
         return (self.at(which) + self._gains()) / 2
 
     def _by_features(self, baseline: Tensor) -> Tensor | None:
-        """Returns the :func:`integrated_gradients` from features that tell nothing, ``[n, 1]``, asked once."""
+        """Returns the :func:`integrated_gradients` from a baseline, ``[n, 1]``, evaluated once."""
         if self._added is None:
             found = integrated_gradients(self._inputs, baseline)
             self._added = None if found is None else found[:, None]
@@ -109,25 +109,25 @@ def losses(
         instances: The instances.
         target: What is held.
         which: The nodes that are tried, shape ``[n]``; of the others nothing is lost. All if not given.
-        whole: What the model says with all nodes there, ``[I, C]``, where it was asked already.
+        whole: What the model predicts with all nodes there, ``[I, C]``, where it is known already.
     """
     counts = instances.node_counts
     tried = torch.arange(instances.num_nodes, device=instances.device)
     tried = tried if which is None else tried[which]
     owner = instances.owner[tried]
-    asked_of = torch.bincount(owner, minlength=len(instances))
-    questions = asked_of.clamp(max=MOST)
-    place = torch.arange(tried.numel(), device=instances.device) - pointers(asked_of)[owner]
-    # The question in which a node is missing.
+    number = torch.bincount(owner, minlength=len(instances))
+    queries = number.clamp(max=MOST)
+    place = torch.arange(tried.numel(), device=instances.device) - pointers(number)[owner]
+    # The query in which a node is missing.
     missing = torch.full((instances.num_nodes,), -1, device=instances.device)
-    missing[tried] = pointers(questions)[owner] + place * questions[owner] // asked_of[owner]
-    instance = segment_ids(questions)
+    missing[tried] = pointers(queries)[owner] + place * queries[owner] // number[owner]
+    instance = segment_ids(queries)
 
     def strength(part: slice) -> Tensor:
-        asked = instance[part]
-        question, node = ranges(instances.ptr[asked], counts[asked])
-        kept = missing[node] != question + part.start
-        return target.strength(predictor.predict(instances, asked, kept), asked)
+        evaluated = instance[part]
+        query, node = ranges(instances.ptr[evaluated], counts[evaluated])
+        kept = missing[node] != query + part.start
+        return target.strength(predictor.predict(instances, evaluated, kept), evaluated)
 
     with predictor.evaluating():
         left = predictor.in_chunks(instances, instance, strength) if instance.numel() else None
@@ -156,10 +156,10 @@ def gains(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
     instance, node = torch.cat([every, instances.owner[near]]), torch.cat([roots, near])
 
     def strength(part: slice) -> Tensor:
-        asked, beside = instance[part], node[part]
-        question, member = ranges(instances.ptr[asked], instances.node_counts[asked])
-        kept = (member == beside[question]) | (member == roots[asked][question])
-        return target.strength(predictor.predict(instances, asked, kept), asked)
+        evaluated, beside = instance[part], node[part]
+        query, member = ranges(instances.ptr[evaluated], instances.node_counts[evaluated])
+        kept = (member == beside[query]) | (member == roots[evaluated][query])
+        return target.strength(predictor.predict(instances, evaluated, kept), evaluated)
 
     with predictor.evaluating():
         found = predictor.in_chunks(instances, instance, strength)
