@@ -27,7 +27,7 @@ from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.inference.without_fit import refuse_search, refuse_very_many, settings_alone, way_of
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.hops import check_hops
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.requests import AnyTask
 from gflowexplainer.model.task_builder import TaskBuilder
 from gflowexplainer.model.typed import TypedPredictor
@@ -112,7 +112,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.edge_type = check_relation(edge_type)
         self._preset, self._changes = preset, dict(settings)
         self._fitted: FittedState | None = None
-        self._kept = KeptForModel()
+        self._kept = ModelCache()
 
     @property
     def is_fitted(self) -> bool:

@@ -35,7 +35,7 @@ CHOICES: dict[str, type[Choice]] = {
     "parents": ParentRule,
 }
 """Settings that are choices."""
-SOUGHT = frozenset(
+SEARCH_SETTINGS = frozenset(
     {
         *("max_nodes", "min_nodes", "beta", "relative_beta", "num_contexts", "keep_probability", "evidence", "removal"),
         *("direction", "pooling", "max_graph_nodes", "reference_nodes", "seed"),

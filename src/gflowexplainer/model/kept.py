@@ -27,7 +27,7 @@ from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.storage.identity import model_fingerprint
 
 
-class KeptForModel:
+class ModelCache:
     """Remembers the last model and the last graph."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.signature import forward_parameters, named_arguments
 from gflowexplainer.model.adapter import remedy, shown_name
-from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
+from gflowexplainer.model.evaluation_mode import evaluation_mode, is_evaluating
 from gflowexplainer.model.hops import check_hops, refuse_none
 from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.locality import Locality, clones, usual_locality
@@ -171,7 +171,7 @@ class Predictor:
         Returns:
             Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
         """
-        if not is_borrowed(self.model) or torch.is_grad_enabled():
+        if not is_evaluating(self.model) or torch.is_grad_enabled():
             with self.evaluating():
                 return self.predict(instances, instance, kept, removal, alone=alone)
         if instances.surroundings is not None and not alone:

@@ -23,7 +23,7 @@ from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.typed import TypedGraph
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.observer import Observation, Observer, observe_graphs
 from gflowexplainer.model.positions import positions
 from gflowexplainer.model.predictor import Predictor
@@ -115,11 +115,11 @@ class NodeTask(Task):
         graph_index: GraphIndex | None = None,
         limit: int | None = None,
         data: Any = None,
-        kept: KeptForModel | None = None,
+        kept: ModelCache | None = None,
         node_type: str | None = None,
         at_hand: bool = False,
     ) -> None:
-        self._kept = kept = KeptForModel() if kept is None else kept
+        self._kept = kept = ModelCache() if kept is None else kept
         predictor.settle(kept.locality(predictor, graph))
         small = graph.x.size(0) + graph.edge_index.size(1) <= SMALL
         if at_hand and small and graph_index is None and _is_few(index) and _is_far(graph):
@@ -278,7 +278,7 @@ class GraphTask(Task):
         target: Any = None,
         *,
         data: Any = None,
-        kept: KeptForModel | None = None,
+        kept: ModelCache | None = None,
         at_hand: bool = False,
     ) -> None:
         if len(graphs) == 0:
@@ -287,7 +287,7 @@ class GraphTask(Task):
         self._graphs = [graphs[place] for place in places]
         for number, graph in zip(places, self._graphs, strict=True):
             check_graph(graph.x, graph.edge_index, f"graph {number}")
-        kept = KeptForModel() if kept is None else kept
+        kept = ModelCache() if kept is None else kept
         predictor.settle(kept.locality(predictor, self._graphs[0]))
         if at_hand and len(places) <= FEW and all(_is_far(graph) for graph in self._graphs):
             self._graphs = [graph.on_cpu() for graph in self._graphs]
