@@ -12,7 +12,7 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.typed_inputs import typed_graph as taken_apart
-from gflowexplainer.model.hops import count_hops
+from gflowexplainer.model.hops import find_hops
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import Request, task_of
 from gflowexplainer.testing import NodeModel, TypedNodeModel, random_graph, typed_graph
@@ -148,7 +148,7 @@ def test_any_layer_through_pyg(name):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_hops_are_counted_by_layer_not_by_relation(name):
-    assert count_hops(model_of(name, typed_graph())) == 2
+    assert find_hops(model_of(name, typed_graph())) == 2
 
 
 class Thrice(TypedNodeModel):

@@ -32,10 +32,6 @@ class EnumerationError(GFlowExplainerError, RuntimeError):
     """There are more connected subgraphs than the limit allows to enumerate."""
 
 
-class ExperimentError(GFlowExplainerError, RuntimeError):
-    """Parts of an experiment failed, so that it has no results."""
-
-
 class ClusterError(GFlowExplainerError, RuntimeError):
     """Another process of the same work was lost, or cannot be reached."""
 
@@ -49,3 +45,10 @@ def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
     near = get_close_matches(str(value), choices, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     raise ConfigError(f"'{name}' must be one of {', '.join(map(repr, choices))} (got {value!r}).{hint}")
+
+
+def check_counts(**counts: object) -> None:
+    """Refuses anything but whole numbers of at least 1, given by the names of the arguments."""
+    for name, value in counts.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")

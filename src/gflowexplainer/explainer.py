@@ -13,7 +13,7 @@ from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 
 from gflowexplainer.choices import Inference, PolicyType, Weighting
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.explanation.joint import JointExplanation
@@ -21,7 +21,6 @@ from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.typed import EdgeType
 from gflowexplainer.inference.explainer_arguments import (
-    check_counts,
     check_node_type,
     check_relation,
     check_remove_link,
@@ -33,7 +32,7 @@ from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.inference.without_fit import refuse_search, refuse_very_many, settings_alone, way_of
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.hops import check_hops
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.requests import AnyTask
 from gflowexplainer.model.task_builder import TaskBuilder
 from gflowexplainer.model.typed import TypedPredictor
@@ -118,7 +117,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.edge_type = check_relation(edge_type)
         self._preset, self._changes = preset, dict(settings)
         self._fitted: FittedState | None = None
-        self._kept = KeptForModel()
+        self._kept = ModelCache()
 
     @property
     def is_fitted(self) -> bool:

@@ -35,7 +35,7 @@ CHOICES: dict[str, type[Choice]] = {
     "parents": ParentRule,
 }
 """Settings that are choices."""
-SOUGHT = frozenset(
+SEARCH_SETTINGS = frozenset(
     {
         *("max_nodes", "min_nodes", "beta", "relative_beta", "num_contexts", "keep_probability", "evidence", "removal"),
         *("direction", "pooling", "max_graph_nodes", "reference_nodes", "seed"),
@@ -54,7 +54,7 @@ class Settings:
         reward: ``"consensus"``, ``"context"``, ``"prediction"`` (the paper's) or ``"regularized"`` (RG-Explainer's).
         beta: Reward exponent.
         relative_beta: Whether ``beta`` counts in units of each instance's spread of log-rewards.
-        num_contexts: Contexts that subgraphs are asked about in (M), of the context and the consensus reward.
+        num_contexts: Contexts in which each subgraph is evaluated (M), of the context and the consensus reward.
         keep_probability: Probability that a context keeps a node (alpha). With 0 the consensus chooses between .5 and
             .8, by what predicts the model better; the context reward takes .5.
         evidence: What the consensus tells nodes apart by: ``"shared"`` (what means the same in every instance),

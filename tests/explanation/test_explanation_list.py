@@ -56,6 +56,14 @@ def test_masks_are_one_sparse_block(fitted):
     assert torch.equal(many[1:].node_mask.to_dense(), many.node_mask.to_dense()[1:])
 
 
+def test_the_largest_probability_is_that_of_all_that_are_in_the_list(fitted):
+    graph, model, algorithm = fitted
+    many = algorithm.explain(model, graph, [3, 9, 12])
+    for some in (many, many[1:], many[2:]):
+        assert torch.equal(some.largest("node"), torch.stack([one.node_mask[:, 0] for one in some]).amax(dim=0))
+        assert torch.equal(some.largest("edge"), torch.stack([one.edge_mask for one in some]).amax(dim=0))
+
+
 def test_masks_of_graphs_of_different_size():
     graphs, model = [random_graph(size, 0.2, seed=size) for size in (6, 9, 7)], GraphModel()
     many = GFlowExplainer(**QUICK).fit(model, graphs, progress=False).explain(model, graphs)

@@ -162,6 +162,14 @@ def test_a_node_is_one_addition() -> None:
     assert keys[1] - keys[0] == instances.key[4]
 
 
+def test_lists_are_filled_up() -> None:
+    found = Subgraphs.of_lists([1, 0, 1], [[4, 2], [], [7]], torch.device("cpu"))
+    assert found.instance.tolist() == [1, 0, 1]
+    assert found.members.tolist() == [[4, 2], [-1, -1], [7, -1]]
+    assert Subgraphs.of_lists([0], [[3]], torch.device("cpu"), 3).members.tolist() == [[3, -1, -1]]
+    assert Subgraphs.of_lists([0], [[]], torch.device("cpu")).members.dtype == torch.long
+
+
 def test_size_rows_and_joining() -> None:
     subgraphs = subgraphs_of([(0, [2, 1]), (1, []), (0, [0])])
     assert len(subgraphs) == 3

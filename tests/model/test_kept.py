@@ -13,7 +13,7 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError, ModelError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import input_graph
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.makeup import Makeup
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import NodeTask
@@ -36,7 +36,7 @@ class Counting(NodeModel):
 
 
 def test_the_fingerprint_follows_the_weights():
-    model, kept = NodeModel(seed=1), KeptForModel()
+    model, kept = NodeModel(seed=1), ModelCache()
     assert kept.fingerprint(model) == kept.fingerprint(model) == model_fingerprint(model)
     with torch.no_grad():
         model.second.lin.weight[0, 0] += 1
@@ -58,7 +58,7 @@ def test_the_fingerprint_follows_the_weights():
     ],
 )
 def test_what_a_model_is_made_of_is_found_again_where_it_changed(change):
-    model, kept = NodeModel(seed=1), KeptForModel()
+    model, kept = NodeModel(seed=1), ModelCache()
     assert kept.fingerprint_of(kept.predictor(model)) == model_fingerprint(model)
     first = kept.predictor(model)
     assert kept.predictor(model).makeup is first.makeup
@@ -74,7 +74,7 @@ def test_what_a_model_is_made_of_is_found_again_where_it_changed(change):
 
 
 def test_a_model_that_cannot_be_explained_any_more_is_refused_at_the_next_call():
-    model, kept = NodeModel(seed=1), KeptForModel()
+    model, kept = NodeModel(seed=1), ModelCache()
     kept.fingerprint_of(kept.predictor(model))
     model.second.flow = "target_to_source"
     for _ in range(2):
@@ -102,7 +102,7 @@ def test_the_second_call_evaluates_the_model_nowhere_and_a_change_is_noticed():
 
 @pytest.mark.parametrize("name", ["x", "edge_index", "edge_weight"])
 def test_every_tensor_that_the_model_is_given_counts(name):
-    graph, model, kept = random_graph(10, seed=3), NodeModel(), KeptForModel()
+    graph, model, kept = random_graph(10, seed=3), NodeModel(), ModelCache()
     weight = torch.ones(graph.num_edges)
     given = input_graph(graph.x, graph.edge_index, {"edge_weight": weight}, model)
     index = GraphIndex.build(graph.edge_index, 10)
@@ -150,7 +150,7 @@ def test_another_way_to_read_the_output_is_checked_again():
 
 
 def test_two_graphs_in_turn_are_not_mixed():
-    model, kept = NodeModel(), KeptForModel()
+    model, kept = NodeModel(), ModelCache()
     graphs = [random_graph(10, seed=seed) for seed in (3, 4)]
     tasks = [NodeTask(Predictor(model), input_graph(g.x, g.edge_index, {}, model), [0], kept=kept) for g in graphs]
     for task in tasks:
@@ -171,4 +171,4 @@ def test_no_graph_is_kept_alive_and_nothing_travels():
     del graph
     gc.collect()
     assert alive() is None
-    assert vars(pickle.loads(pickle.dumps(KeptForModel()))).keys() == vars(KeptForModel()).keys()
+    assert vars(pickle.loads(pickle.dumps(ModelCache()))).keys() == vars(ModelCache()).keys()

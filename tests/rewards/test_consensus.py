@@ -28,7 +28,7 @@ from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.evidence import PAIR_RIDGE, RIDGE, Evidence, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.learning import learn_consensus
-from gflowexplainer.rewards.least_squares import LeastSquares, Restraint
+from gflowexplainer.rewards.least_squares import LeastSquares, Regularization
 from gflowexplainer.rewards.measuring import Measuring
 from gflowexplainer.rewards.prediction import PredictionReward
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, graph_of, random_graph
@@ -143,7 +143,7 @@ def test_it_is_the_fit_of_the_context_rewards_log_odds(level: str) -> None:
     ridge = torch.where(evidence.is_pair(), PAIR_RIDGE, RIDGE)
     pooling = 1.5 if found.chosen.by_class else math.inf
     fitted = LeastSquares(evidence.describe(subgraphs), score, subgraphs.instance, target.label, ridge)
-    weight = fitted.weights(found.weight.size(0) - 1, Restraint(pooling))
+    weight = fitted.weights(found.weight.size(0) - 1, Regularization(pooling))
     torch.testing.assert_close(found.weight, weight)
     assert found.weight.shape == ((3 if level == "node" else 2) + 1, evidence.num_columns)
     assert torch.equal(found.weights_of(target), found.weight[target.label])

@@ -11,7 +11,7 @@ from gflowexplainer.rewards import ContextReward, PredictionReward, RegularizedR
 from gflowexplainer.rewards.candidates import Candidates
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
-from gflowexplainer.rewards.evidence import find_names_of, has_shared, raw_evidence
+from gflowexplainer.rewards.evidence import find_categories_of, has_shared, raw_evidence
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.rewards.factory import build_reward
 from gflowexplainer.rewards.occlusion import losses
@@ -88,7 +88,7 @@ def test_graphs_of_many_features_are_told_apart_by_what_is_lost_without_a_node()
     instances = Instances.of_graphs([graph])
     inputs = TaskInputs.of(predictor, instances)
     own = losses(predictor, instances, inputs.target).double()
-    names = find_names_of(inputs)
+    names = find_categories_of(inputs)
     assert not has_shared(inputs, names)
     assert Candidates().kinds(inputs, names) == ("own",)
     assert torch.equal(raw_evidence(inputs, EvidenceType.own), own)

@@ -88,12 +88,12 @@ def test_the_value_of_a_node_is_led_back_over_the_ways_to_it(one_by_one) -> None
     instances = Instances.around_nodes(graph.x, graph.edge_index, centers.tolist(), 2)
     if one_by_one:
         predictor.memory_budget = 4 * int(predictor.cost(instances).max())
-    blank = torch.tensor([0.2, -0.1, 0.0])
-    found = integrated_gradients(TaskInputs.of(predictor, instances), blank)
+    baseline = torch.tensor([0.2, -0.1, 0.0])
+    found = integrated_gradients(TaskInputs.of(predictor, instances), baseline)
     assert found is not None
     step = torch.zeros(30, 30, dtype=torch.double)
     step[graph.edge_index[1], graph.edge_index[0]] = 1
-    value = (graph.x - blank).double() @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.double)
+    value = (graph.x - baseline).double() @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.double)
     wanted = (step @ step)[centers[instances.owner], instances.node_id] * value[instances.node_id]
     assert torch.allclose(found, wanted, atol=1e-5)
 

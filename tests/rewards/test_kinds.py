@@ -8,7 +8,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import OneHotEncoder
 
-from gflowexplainer.rewards.kinds import MAX_KINDS, are_few, find_names, told_apart
+from gflowexplainer.rewards.kinds import MAX_KINDS, find_categories, has_few_kinds, one_hot
 
 
 def atoms(number: int = 200, seed: int = 0) -> torch.Tensor:
@@ -21,36 +21,36 @@ def atoms(number: int = 200, seed: int = 0) -> torch.Tensor:
 
 def test_whole_numbers_become_the_indicators_that_scikit_learn_makes():
     x = atoms()
-    names = find_names(x)
+    names = find_categories(x)
     assert names[:, 0].tolist() == [0] * 5 + [1] * 3 + [2] * 4
     wanted = OneHotEncoder(sparse_output=False).fit_transform(x[:, :3].numpy())
-    np.testing.assert_array_equal(told_apart(x, names), np.concatenate([x[:, 3:].double(), wanted], axis=1))
+    np.testing.assert_array_equal(one_hot(x, names), np.concatenate([x[:, 3:].double(), wanted], axis=1))
 
 
 def test_what_is_no_name_stays_as_it_is():
     x = torch.tensor([[0.0, 1.5, 1, 0], [1, 2, 900, 3], [0, 3, 5, 3], [1, 4, 7, 0]])  # two values, halves, far apart
-    assert find_names(x).shape == (0, 2)
-    assert told_apart(x, find_names(x)) is x
+    assert find_categories(x).shape == (0, 2)
+    assert one_hot(x, find_categories(x)) is x
     many = torch.arange(MAX_KINDS + 1.0)[:, None]
-    assert not find_names(many).numel()
-    assert find_names(many[:-1]).shape == (MAX_KINDS, 2)
-    assert find_names(torch.zeros(0, 3)).shape == (0, 2)
-    assert find_names(x.to_sparse()).shape == (0, 2)
+    assert not find_categories(many).numel()
+    assert find_categories(many[:-1]).shape == (MAX_KINDS, 2)
+    assert find_categories(torch.zeros(0, 3)).shape == (0, 2)
+    assert find_categories(x.to_sparse()).shape == (0, 2)
 
 
 def test_a_value_that_was_never_seen_is_of_no_kind():
-    names = find_names(torch.tensor([[6.0], [7.0], [8.0]]))
-    assert told_apart(torch.tensor([[7.0], [9.0]]), names).tolist() == [[0, 1, 0], [0, 0, 0]]
+    names = find_categories(torch.tensor([[6.0], [7.0], [8.0]]))
+    assert one_hot(torch.tensor([[7.0], [9.0]]), names).tolist() == [[0, 1, 0], [0, 0, 0]]
 
 
 def test_whole_numbers_of_any_type_are_names():
     x = torch.tensor([[6, 0], [7, 1], [8, 0]])
-    assert torch.equal(find_names(x), find_names(x.float()))
-    assert told_apart(x, find_names(x)).dtype == torch.double
+    assert torch.equal(find_categories(x), find_categories(x.float()))
+    assert one_hot(x, find_categories(x)).dtype == torch.double
 
 
 def of_few_kinds(x: torch.Tensor) -> bool:
-    return are_few(x, find_names(x))
+    return has_few_kinds(x, find_categories(x))
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.3, 1.0])
@@ -75,5 +75,5 @@ def test_few_columns_are_few_kinds_and_words_are_not():
 
 def test_elements_by_number_and_by_indicators_tell_the_same_nodes_apart():
     x = atoms()[:, :1]
-    one_hot = torch.nn.functional.one_hot(torch.unique(x, return_inverse=True)[1].flatten()).double()
-    assert torch.equal(told_apart(x, find_names(x)), one_hot)
+    wanted = torch.nn.functional.one_hot(torch.unique(x, return_inverse=True)[1].flatten()).double()
+    assert torch.equal(one_hot(x, find_categories(x)), wanted)

@@ -14,7 +14,7 @@ from gflowexplainer.rewards.calibration import MEASURED_NODES, find_consensus, r
 from gflowexplainer.rewards.candidates import Candidates
 from gflowexplainer.rewards.evidence import Evidence, ridge_of
 from gflowexplainer.rewards.fitting import CAUTION, WORTH, Description, Fitting
-from gflowexplainer.rewards.least_squares import Restraint
+from gflowexplainer.rewards.least_squares import Regularization
 from gflowexplainer.rewards.measuring import Measurements
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, random_graph
@@ -47,12 +47,12 @@ def test_weights_of_many_kinds_are_held_back_where_instances_are_few() -> None:
     found = Measurements(rows[:, 0] + 8 * torch.randn(len(rows), generator=generator).double(), 1.0)
     fitting = Fitting(inputs, subgraphs, fold)
     description = Description(torch.eye(14, dtype=torch.double), rows, ridge_of(evidence))
-    told = fitting.held_out(description, found, [Restraint(caution=caution) for caution in CAUTION])
+    told = fitting.held_out(description, found, [Regularization(caution=caution) for caution in CAUTION])
     assert told[0] + WORTH < told[2]  # noise is described only where it was fitted
     measured = {"keep_probability": 0.5, "removal": "induced"}
     tried = next(fitting.attempts(Candidates(), EvidenceType.shared, description, found, **measured))
     assert tried.trial.explained == max(told)
-    wanted = fitting.weights(description, found, Restraint(caution=CAUTION[told.index(max(told))]))
+    wanted = fitting.weights(description, found, Regularization(caution=CAUTION[told.index(max(told))]))
     assert torch.equal(tried.weights, wanted)
 
 

@@ -8,7 +8,7 @@ import torch
 from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
-from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_out
+from gflowexplainer.rewards.least_squares import LeastSquares, Regularization, held_out
 
 COUNTS = [40, 15, 25, 30]
 LABEL = torch.tensor([0, 1, 0, 1])
@@ -46,7 +46,7 @@ def standardised(description: Tensor, measured: Tensor, instance: Tensor) -> tup
 
 def test_without_penalty_it_is_least_squares_with_an_intercept_of_each_instance() -> None:
     description, measured, instance, _ = measurements()
-    found = LeastSquares(description, measured, instance, LABEL, torch.zeros(3)).weights(2, Restraint(5.0))
+    found = LeastSquares(description, measured, instance, LABEL, torch.zeros(3)).weights(2, Regularization(5.0))
     design = with_dummies(description, instance)
     model = LinearRegression(fit_intercept=False)
     model.fit(design, measured.numpy(), sample_weight=shares(instance))
@@ -56,7 +56,7 @@ def test_without_penalty_it_is_least_squares_with_an_intercept_of_each_instance(
 def test_the_penalty_is_that_of_standardised_columns() -> None:
     description, measured, instance, _ = measurements()
     ridge = torch.full((3,), 0.3, dtype=torch.double)
-    found = LeastSquares(description, measured, instance, None, ridge).weights(0, Restraint(5.0))
+    found = LeastSquares(description, measured, instance, None, ridge).weights(0, Regularization(5.0))
     columns, wanted, scale = standardised(description, measured, instance)
     share = shares(instance)
     model = Ridge(alpha=4 * 0.3, fit_intercept=False).fit(columns, wanted, sample_weight=share)
@@ -68,7 +68,7 @@ def test_a_class_is_penalised_in_proportion_to_its_instances() -> None:
     """Without pooling, the weights of a class are those of a fit to its instances alone, penalty and all."""
     description, measured, instance, _ = measurements()
     ridge = torch.full((3,), 0.3, dtype=torch.double)
-    found = LeastSquares(description, measured, instance, LABEL, ridge).weights(2, Restraint(0.0))
+    found = LeastSquares(description, measured, instance, LABEL, ridge).weights(2, Regularization(0.0))
     columns, wanted, scale = standardised(description, measured, instance)  # over all classes
     share = shares(instance)
     for label in range(2):
@@ -82,7 +82,7 @@ def test_planted_weights_are_found_exactly() -> None:
     description, _, instance, weight = measurements()
     level = torch.tensor([3.0, -50.0, 7.0, 0.0]).double()
     measured = description @ weight[0] + level[instance]
-    found = LeastSquares(description, measured, instance, LABEL, torch.zeros(3)).weights(2, Restraint(30.0))
+    found = LeastSquares(description, measured, instance, LABEL, torch.zeros(3)).weights(2, Regularization(30.0))
     torch.testing.assert_close(found, weight[:1].expand(3, -1))
 
 
@@ -90,7 +90,7 @@ def test_classes_are_told_apart_by_how_little_they_are_pooled() -> None:
     description, measured, instance, weight = measurements(noise=0.0)
 
     def fit(pooling: float) -> Tensor:
-        return LeastSquares(description, measured, instance, LABEL, torch.zeros(3)).weights(2, Restraint(pooling))
+        return LeastSquares(description, measured, instance, LABEL, torch.zeros(3)).weights(2, Regularization(pooling))
 
     apart, together, all_but = fit(0.0), fit(math.inf), fit(1e9)
     torch.testing.assert_close(apart[:2], weight)  # each class by itself
@@ -108,14 +108,16 @@ def test_at_as_many_instances_as_the_pooling_class_and_all_classes_count_alike()
     instance = torch.arange(4).repeat_interleave(2)
     measured = description[:, 0] * torch.tensor([1.0, 1.0, 9.0, 9.0]).double()[instance]
     label = torch.tensor([0, 0, 1, 1])
-    found = LeastSquares(description, measured, instance, label, torch.zeros(1)).weights(2, Restraint(2.0))
+    found = LeastSquares(description, measured, instance, label, torch.zeros(1)).weights(2, Regularization(2.0))
     assert found.flatten().tolist() == pytest.approx([3, 7, 5])  # 1 and 5, 9 and 5, all
 
 
 @pytest.mark.parametrize("pooling", [0.0, 3.0, math.inf])
 def test_a_class_without_instances_is_described_by_all_others(pooling: float) -> None:
     description, measured, instance, _ = measurements()
-    found = LeastSquares(description, measured, instance, LABEL, torch.full((3,), 1e-3)).weights(3, Restraint(pooling))
+    found = LeastSquares(description, measured, instance, LABEL, torch.full((3,), 1e-3)).weights(
+        3, Regularization(pooling)
+    )
     assert found.shape == (4, 3)
     torch.testing.assert_close(found[2], found[3])
 
@@ -124,19 +126,19 @@ def test_instances_count_alike_however_many_subgraphs_were_measured() -> None:
     description, measured, instance, _ = measurements()
     first = instance == 0
     again = [torch.cat([t, t[first], t[first]]) for t in (description, measured, instance)]
-    one = LeastSquares(description, measured, instance, LABEL, torch.full((3,), 0.1)).weights(2, Restraint(2.0))
-    two = LeastSquares(*again, LABEL, torch.full((3,), 0.1)).weights(2, Restraint(2.0))
+    one = LeastSquares(description, measured, instance, LABEL, torch.full((3,), 0.1)).weights(2, Regularization(2.0))
+    two = LeastSquares(*again, LABEL, torch.full((3,), 0.1)).weights(2, Regularization(2.0))
     torch.testing.assert_close(one, two)
 
 
 def test_a_column_that_is_constant_within_instances_says_nothing() -> None:
     description, measured, instance, _ = measurements()
     description[:, 2] = instance.double()
-    found = LeastSquares(description, measured, instance, LABEL, torch.full((3,), 1e-3)).weights(2, Restraint(2.0))
+    found = LeastSquares(description, measured, instance, LABEL, torch.full((3,), 1e-3)).weights(2, Regularization(2.0))
     assert (found[:, 2].abs() < 1e-12).all()
     assert torch.isfinite(found).all()
     flat = LeastSquares(description, torch.ones(110), instance, LABEL, torch.full((3,), 1e-3)).weights(
-        2, Restraint(2.0)
+        2, Regularization(2.0)
     )
     assert (flat.abs() < 1e-12).all()
 
@@ -145,8 +147,8 @@ def test_a_column_that_is_constant_within_instances_says_nothing() -> None:
 def test_caution_multiplies_penalties(pooling) -> None:
     description, measured, instance, _ = measurements()
     ridge = torch.tensor([0.1, 0.2, 0.3], dtype=torch.double)
-    cautious = LeastSquares(description, measured, instance, LABEL, ridge).weights(2, Restraint(pooling, 10.0))
-    plain = LeastSquares(description, measured, instance, LABEL, 10 * ridge).weights(2, Restraint(pooling))
+    cautious = LeastSquares(description, measured, instance, LABEL, ridge).weights(2, Regularization(pooling, 10.0))
+    plain = LeastSquares(description, measured, instance, LABEL, 10 * ridge).weights(2, Regularization(pooling))
     torch.testing.assert_close(cautious, plain)
 
 
@@ -158,7 +160,14 @@ def test_held_out_is_the_share_that_the_other_folds_predict(folds) -> None:
     measured = description @ torch.tensor([1.0, -2.0, 0.5]).double() + torch.randn(120, generator=generator).double()
     fold = (instance % folds).long()
     found = held_out(
-        description, measured, instance, None, 0, torch.zeros(3), [Restraint(1.0), Restraint(caution=100.0)], fold
+        description,
+        measured,
+        instance,
+        None,
+        0,
+        torch.zeros(3),
+        [Regularization(1.0), Regularization(caution=100.0)],
+        fold,
     )
     left = total = 0.0
     centred = [

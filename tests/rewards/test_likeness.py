@@ -56,7 +56,7 @@ def test_what_is_usual_is_nearer_to_what_a_node_adds_also_in_graphs_that_were_no
     for some in (inputs, others):
         true = added(some)
         own = true + noise(len(true), 0.5)
-        near = likeness.bring_near(some, own, NO_NAMES)
+        near = likeness.shrink(some, own, NO_NAMES)
         assert (near - true).square().mean() < 0.5 * (own - true).square().mean()
 
 
@@ -65,7 +65,7 @@ def test_what_nothing_describes_stays_as_it_was_measured() -> None:
     own = added(inputs) + noise(len(added(inputs)), 5.0)
     likeness = found_in(inputs, own)
     assert not likeness.counts
-    assert likeness.bring_near(inputs, own, NO_NAMES) is own
+    assert likeness.shrink(inputs, own, NO_NAMES) is own
 
 
 @pytest.mark.parametrize("case", ["classes", "one graph", "many features"])

@@ -20,7 +20,7 @@ from gflowbench.paper.experiment import Experiment, Outcome, Results, Scope, cou
 from gflowbench.paper.steps import Done, Step, Tell
 from gflowbench.protocol.cells import one_line
 from gflowbench.protocol.record import SUMMARY, VALUES
-from gflowexplainer.errors import CheckpointError, ConfigError, ExperimentError, GFlowExplainerError
+from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError
 from gflowexplainer.report.tables import Table, join
 from gflowexplainer.storage.files import read_json, write_json, write_text
 from gflowexplainer.storage.provenance import environment
@@ -28,6 +28,10 @@ from gflowexplainer.storage.provenance import environment
 FORMAT = "gflowexplainer-experiment-2"
 FULL, FAST = Path("results"), Path("runs/reproduce-fast")
 FIGURES = "figures"
+
+
+class ExperimentError(GFlowExplainerError, RuntimeError):
+    """Parts of an experiment failed, so that it has no results."""
 
 
 def base_folder(fast: bool) -> Path:

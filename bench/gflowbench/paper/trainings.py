@@ -14,13 +14,13 @@ from gflowbench.explainers.gflow import scores_of
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.metrics import GroundTruth
 from gflowbench.metrics.measurement import agreement
+from gflowbench.paper.distance_curve import DistanceCurve
 from gflowbench.paper.experiment import Scope
 from gflowbench.paper.line_figures import Line
 from gflowbench.paper.steps import Measurement
 from gflowbench.protocol import Problem
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
-from gflowexplainer.inference.exact_target import DistanceCurve
 from gflowexplainer.inference.explaining import explain_instances
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings

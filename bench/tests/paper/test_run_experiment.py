@@ -4,8 +4,15 @@ import sys
 import pytest
 
 from gflowbench.paper import Scope, run
-from gflowbench.paper.run_experiment import base_folder, command_of, has_summary, read_summary, tables_of
-from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError, ExperimentError
+from gflowbench.paper.run_experiment import (
+    ExperimentError,
+    base_folder,
+    command_of,
+    has_summary,
+    read_summary,
+    tables_of,
+)
+from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError
 from gflowexplainer.storage.provenance import code_digest
 
 

@@ -20,7 +20,7 @@ from gflowexplainer import errors
 from gflowexplainer.bulk.rows import FOLDER, import_ray, read_rows
 from gflowexplainer.bulk.worker import ATTEMPTS, Job, Source, Worker, part_of
 from gflowexplainer.choices import Weighting
-from gflowexplainer.errors import ClusterError, ConfigError
+from gflowexplainer.errors import ClusterError, ConfigError, check_counts
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.inference.explainer_file import FILE
 from gflowexplainer.report.run_folder import Run
@@ -96,7 +96,7 @@ def explain_in_bulk(
         progress: Whether to show a progress bar on standard error.
     """
     ray = import_ray()
-    _check_numbers(workers=workers, part_size=part_size, top=top, num_samples=num_samples or 1)
+    check_counts(workers=workers, part_size=part_size, top=top, num_samples=num_samples or 1)
     if not 0 <= smallest <= 1 or gpus < 0:
         raise ConfigError(f"'smallest' must lie in [0, 1] and 'gpus' not below 0 (got {smallest!r} and {gpus!r}).")
     algorithm, here = GFlowExplainer.load(explainer), source if isinstance(source, Source) else source()
@@ -186,12 +186,6 @@ def _explain_missing(
         processor_seconds=float(sum(row["spent"] for row in done)),
         processes=len({int(row["process"]) for row in done}),
     )
-
-
-def _check_numbers(**values: Any) -> None:
-    for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -12,7 +12,7 @@ from gflowexplainer.catalogue.candidates import Candidate, closed, find_candidat
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.matching import LabelledGraph, holds
 from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.ranked_subgraphs import counted
@@ -175,8 +175,7 @@ def motifs(
     found = _listed(explanations)
     if not 0 <= min_support <= 1:
         raise ConfigError(f"'min_support' must lie in [0, 1] (got {min_support!r}).")
-    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise ConfigError(f"'top' must be a whole number of at least 1 (got {top!r}).")
+    check_counts(top=top)
     models = {e.studies.model for e in found if e.studies.model}
     if len(models) > 1:
         raise ConfigError(
@@ -201,7 +200,7 @@ def motifs(
     for label, entries in made.items():
         # Where no motif tells the class from others, all scores are 0: then what is shown most goes first.
         best = sorted(entries, key=lambda m: (-m.score, -m.share, -len(m), m.form.labels, m.form.edges))[:top]
-        numbered[label] = tuple(_numbered(motif, number + i) for i, motif in enumerate(best))
+        numbered[label] = tuple(replace(motif, number=number + i) for i, motif in enumerate(best))
         number += len(best)
     catalogue = MotifCatalogue(numbered, (), {label: classes.count(label) for label in numbered}, reader.again)
     used = [motif.number for entries in numbered.values() for motif in entries[:_USED]]
@@ -281,10 +280,6 @@ def _contrast(have: int, own: int, others_have: int, others: int) -> float:
     p, q = (have + 1) / (own + 2), (others_have + 1) / (others + 2)
     error = (p * (1 - p) / (own + 2) + q * (1 - q) / (others + 2)) ** 0.5
     return larger if larger >= 2 * error else 0.0
-
-
-def _numbered(motif: Motif, number: int) -> Motif:
-    return Motif(**{**{name: getattr(motif, name) for name in motif.__dataclass_fields__}, "number": number})
 
 
 def _ordered(classes: Sequence[int | None]) -> list[int | None]:

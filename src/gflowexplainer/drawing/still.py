@@ -11,15 +11,16 @@ from gflowexplainer.drawing.scene import Scene
 
 RADII = (19.0, 9.5, 5.5)
 _MARGIN = 46.0
+_MOST_WIDTH = 640
 CORNERS = (None, (4, 45.0), (4, 0.0), (3, 30.0), (6, 0.0), (3, 90.0), (5, 54.0), (8, 22.5))
 """Shapes of the types of nodes: number of corners, and the angle of the first."""
 _FONT = 'font-family="system-ui, sans-serif" text-anchor="middle" dominant-baseline="central"'
 
 
-def still(scene: Scene, most_width: int = 640) -> str:
+def still(scene: Scene) -> str:
     """Draws what is shown at first: the explanation and what stands beside it, or the words of a sentence."""
     if scene.kind == "sentence":
-        return _sentence(scene, most_width)
+        return _sentence(scene)
     scene = scene.up_to(1)
     place = scene.place * np.array([1.0, -1.0])
     low, high = place.min(axis=0) - _MARGIN, place.max(axis=0) + _MARGIN
@@ -64,7 +65,7 @@ def still(scene: Scene, most_width: int = 640) -> str:
     legend, deep = _legend(scene, float(width), float(height))
     parts += legend
     height += deep
-    scale = min(1.0, most_width / width)
+    scale = min(1.0, _MOST_WIDTH / width)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width * scale:.0f}" '
         f'height="{height * scale:.0f}"><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>'
@@ -186,13 +187,13 @@ def _node(scene: Scene, slot: int, place: np.ndarray, label: str) -> list[str]:
     return parts
 
 
-def _sentence(scene: Scene, width: int) -> str:
+def _sentence(scene: Scene) -> str:
     """Sets words in lines, each on a background of its probability."""
     parts, left, top = [], 8.0, 8.0
     for slot, word in enumerate(scene.labels or []):
         shown = word if len(word) <= 40 else word[:39] + "…"
         wide = 8.6 * len(shown) + 12
-        if left + wide > width - 8 and left > 8:
+        if left + wide > _MOST_WIDTH - 8 and left > 8:
             left, top = 8.0, top + 34
         value = scene.values[slot]
         fill = colour(value) if value > 0 else "none"
@@ -210,6 +211,6 @@ def _sentence(scene: Scene, width: int) -> str:
         left += wide + 6
     height = top + 34
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" width="{width}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_MOST_WIDTH} {height:.0f}" width="{_MOST_WIDTH}" '
         f'height="{height:.0f}"><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>'
     )

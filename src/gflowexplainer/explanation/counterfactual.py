@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gflowexplainer.explanation.parts import frozen
 from gflowexplainer.explanation.ranked_subgraphs import Prediction, class_of, shown
 
 
@@ -66,8 +67,4 @@ class Counterfactual:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Counterfactual:
         """Reads what :meth:`to_dict` gave, also after JSON has made lists of tuples."""
-        return cls(**{name: _tuples(value) for name, value in values.items()})
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(entry) for entry in value) if isinstance(value, list | tuple) else value
+        return cls(**{name: frozen(value) for name, value in values.items()})

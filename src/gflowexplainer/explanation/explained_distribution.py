@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from gflowexplainer.errors import ConfigError, ModelError
+from gflowexplainer.errors import ConfigError, ModelError, check_counts
 from gflowexplainer.explanation.certificate import Certificate
 from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.explanation.parts import Parts
@@ -89,8 +89,7 @@ class ExplainedDistribution:
 
     def top(self, k: int = 5) -> list[RankedSubgraph]:
         """Returns the ``k`` best subgraphs, or as many as there are."""
-        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-            raise ConfigError(f"'k' must be a whole number of at least 1 (got {k!r}).")
+        check_counts(k=k)
         return list(self._known.subgraphs[:k])
 
     @property
@@ -133,8 +132,7 @@ class ExplainedDistribution:
         """
         if self._known.link is None:
             raise ConfigError("Paths join the ends of a link, and this is no explanation of one.")
-        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-            raise ConfigError(f"'k' must be a whole number of at least 1 (got {k!r}).")
+        check_counts(k=k)
         return list(self._known.find_paths(k))[:k]
 
     @property

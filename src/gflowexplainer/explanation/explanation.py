@@ -97,7 +97,7 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
 
         Probabilities are rarely 0, so that everything above 0 is nearly the whole neighbourhood.
         """
-        return self if "_thresholded" in self._store.__dict__ else self.best()
+        return self if "_thresholded" in self._own else self.best()
 
     def get_explanation_subgraph(self) -> Explanation:
         """Cuts out the first subgraph; after :meth:`threshold`, what that has left, as PyG does."""
@@ -115,7 +115,7 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
 
     def visualize_feature_importance(self, *args: Any, **kwargs: Any) -> None:
         """Draws contributions of features as PyG does, where masks of features were asked for."""
-        if "_features_shown" not in self._store.__dict__:
+        if "_features_shown" not in self._own:
             raise ConfigError(
                 "This explanation names nodes and edges, not features. Draw it with 'explanation.draw()', ask for "
                 "'explanation.feature_contributions()', or explain with node_mask_type='attributes'."
@@ -127,14 +127,14 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
         cut = super()._apply_masks(node_mask, edge_mask)
         plain = Explanation(**dict(cut.items()))
         for name in ("_model_config", "_model_args"):
-            if name in self._store.__dict__:
-                setattr(plain, name, self._store.__dict__[name])
+            if name in self._own:
+                setattr(plain, name, self._own[name])
         return plain
 
     # What is shown: masks where there are any, so that a thresholded explanation is shown thresholded.
 
     def _node_values(self) -> np.ndarray:
-        if "node_mask" in self and "_features_shown" not in self._store.__dict__:
+        if "node_mask" in self and "_features_shown" not in self._own:
             return self.node_mask.sum(dim=1).double().cpu().numpy()
         values = np.zeros(self._num_nodes())
         for subgraph in self._known.subgraphs:
@@ -222,13 +222,13 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
         return View([Case(self.name, self, **words)], in_words(self))
 
     def __repr__(self) -> str:
-        if self._store.__dict__.get("_distribution") is None:
+        if self._own.get("_distribution") is None:
             return super().__repr__()
         return in_words(self)
 
     def _repr_html_(self) -> str:
         """Shows the interactive drawing in a notebook, or the words where there is nothing to draw."""
-        if self._store.__dict__.get("_distribution") is None or "edge_index" not in self:
+        if self._own.get("_distribution") is None or "edge_index" not in self:
             return f"<pre>{escape(repr(self))}</pre>"
         return self.show()._repr_html_()
 
@@ -252,16 +252,16 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
                     f"The field '{name}' of the explanation is a {type(value).__name__}, which cannot be stored. "
                     f"Remove it first: del explanation.{name}."
                 )
-        config = self._store.__dict__.get("_model_config")
+        config = self._own.get("_model_config")
         meta = {
             "kind": KIND,
             "distribution": self._known.to_dict(),
             "fields": plain,
             "sparse": sparse,
             "model_config": None if config is None else config_to_dict(config),
-            "model_args": self._store.__dict__.get("_model_args"),
+            "model_args": self._own.get("_model_args"),
             "studies": self.studies.to_dict(),
-            "features_shown": "_features_shown" in self._store.__dict__,
+            "features_shown": "_features_shown" in self._own,
         }
         write_checkpoint(Path(path), {"fields": tensors}, meta)
 

@@ -118,6 +118,12 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         """Probability of each edge in each explanation, sparse, shape ``[I, E]`` with the largest ``E``."""
         return self._mask("edge")
 
+    def largest(self, kind: str) -> Tensor:
+        """Returns the largest probability of each node, or edge, over all explanations, shape ``[N]`` or ``[E]``."""
+        mask = self._mask(kind)
+        found = mask.values().new_zeros(mask.size(1))
+        return found.scatter_reduce_(0, mask.indices()[1], mask.values(), "amax")
+
     def _mask(self, kind: str) -> Tensor:
         blocks = [batch.mask(kind) for batch in self._batches]
         rows = _joined([b.row + first if first else b.row for b, first in zip(blocks, self._first, strict=False)])

@@ -25,10 +25,8 @@ class JointExplanation(Explanation):
     def of(cls, explanations: ExplanationList) -> JointExplanation:
         """Makes one of explanations in the same graph, or in graphs of the same batch."""
         first = explanations[0]
-        node, edge = first.node_mask, first.edge_mask
-        for other in explanations[1:]:
-            node, edge = torch.maximum(node, other.node_mask), torch.maximum(edge, other.edge_mask)
-        joint = cls(x=first.x, edge_index=first.edge_index, node_mask=node, edge_mask=edge)
+        node, edge = explanations.largest("node"), explanations.largest("edge")
+        joint = cls(x=first.x, edge_index=first.edge_index, node_mask=node[:, None], edge_mask=edge)
         joint._explanations = explanations
         return joint
 
@@ -53,9 +51,12 @@ class JointExplanation(Explanation):
     def best(self) -> JointExplanation:
         """Returns the first subgraphs of all of them as hard masks."""
         hard = copy.copy(self)
-        masks = [explanation.best() for explanation in self.explanations]
-        hard.node_mask = torch.stack([mask.node_mask for mask in masks]).amax(dim=0)
-        hard.edge_mask = torch.stack([mask.edge_mask for mask in masks]).amax(dim=0)
+        first = self.explanations[0].best()
+        hard.node_mask, hard.edge_mask = first.node_mask, first.edge_mask
+        for other in self.explanations[1:]:
+            best = other.best()
+            hard.node_mask = torch.maximum(hard.node_mask, best.node_mask)
+            hard.edge_mask = torch.maximum(hard.edge_mask, best.edge_mask)
         hard._thresholded = True
         return hard
 

@@ -91,12 +91,14 @@ class Studied:
     """The part of an explanation that asks the model again; mixed into :class:`SubgraphExplanation`."""
 
     if TYPE_CHECKING:
-        _store: Any
+
+        @property
+        def _own(self) -> dict[str, Any]: ...
 
     @property
     def studies(self) -> Studies:
         """What was asked about this explanation, and what the model is asked with."""
-        return self._store.__dict__.get("_studies") or Studies()
+        return self._own.get("_studies") or Studies()
 
     def counterfactual(
         self, to: float | None = None, *, amount: float | None = None, by: str = "nodes", exhaustive: int = 200

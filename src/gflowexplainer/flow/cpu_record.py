@@ -138,24 +138,24 @@ class CpuRecord:
         counts = [ways.size for ways in self._columns.ways]
         size = (np.arange(len(counts)) + int(self.rooted)).repeat(counts)
         links = np.concatenate(self._columns.links).astype(np.int64)
-        told = torch.from_numpy
+        tensor = torch.from_numpy
         return Rollouts(
             states=States(
                 instances=self.instances,
-                subgraphs=Subgraphs(told(self.instance), told(self.members)),
-                size=told(size),
+                subgraphs=Subgraphs(tensor(self.instance), tensor(self.members)),
+                size=tensor(size),
                 rooted=self.rooted,
                 inner_degree=None,
                 cut=None,
                 is_cut=None,
-                frontier_ptr=told(boundaries(self.ways)),
-                frontier=told(self.frontier),
-                links=told(links),
+                frontier_ptr=tensor(boundaries(self.ways)),
+                frontier=tensor(self.frontier),
+                links=tensor(links),
             ),
-            state=told(self.state),
-            rollout=told(self.rollout),
-            chosen=told(self.chosen),
-            successor=told(successor),
-            last=told(self.last),
-            flows=(told(self.action), told(self.stop)),
+            state=tensor(self.state),
+            rollout=tensor(self.rollout),
+            chosen=tensor(self.chosen),
+            successor=tensor(successor),
+            last=tensor(self.last),
+            flows=(tensor(self.action), tensor(self.stop)),
         )

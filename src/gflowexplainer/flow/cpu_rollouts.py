@@ -33,7 +33,7 @@ _NONE, _ONE = np.zeros((), dtype=np.int64), np.ones((), dtype=np.int64)
 
 
 def grows_on_cpu(settings: Settings, policy: Policy, instances: Instances) -> bool:
-    """Says whether :class:`CpuRollouts` can grow subgraphs of these instances, where they lie on a CPU."""
+    """Returns whether :class:`CpuRollouts` can grow subgraphs of these instances, where they lie on a CPU."""
     return (
         isinstance(policy, AdditivePolicy)
         and settings.measure == Measure.growth

@@ -24,7 +24,7 @@ _SQUARE = 512
 
 
 def is_square(instances: Instances) -> bool:
-    """Says whether there is a single small instance, whose adjacency matrix is worth writing out."""
+    """Returns whether there is a single small instance, whose adjacency matrix is worth writing out."""
     return len(instances) == 1 and instances.num_nodes <= _SQUARE
 
 

@@ -13,7 +13,7 @@ from gflowexplainer.errors import InstanceError
 
 
 def rows_of(name: str, value: object, num_nodes: int, num_edges: int) -> str | None:
-    """Says whether an argument of the model has one row a ``"node"``, one an ``"edge"``, or neither (``None``).
+    """Returns whether an argument of the model has one row a ``"node"``, one an ``"edge"``, or neither (``None``).
 
     Where a graph has as many nodes as edges, a name that begins with "edge" decides.
     """

@@ -73,39 +73,47 @@ class InputGraph:
         if not isinstance(batch, Tensor) or batch.shape != (self.x.size(0),) or batch.dtype != torch.long:
             got = f"{batch.dtype} of shape {tuple(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
             raise InstanceError(f"'batch' must be an int64 tensor with one entry a node (got {got}).")
-        number = torch.unique(batch)
+        number, owner = torch.unique(batch, return_inverse=True)
         if number.numel() == 1:
             return [self]
         check_edges(self.edge_index, self.x.size(0))
-        source, target = self.edge_index
-        if not torch.equal(batch[source], batch[target]):
+        source, target = owner[self.edge_index]
+        if not torch.equal(source, target):
             raise InstanceError("'batch' says that an edge joins two graphs. Pass a disjoint union.")
+        kinds = {name: self._rows(name) for name in self.arguments}
+        for name, value in self.arguments.items():
+            if kinds[name] is None and isinstance(value, Tensor) and value.dim() and value.size(0) == number.numel():
+                raise InstanceError(
+                    f"'{name}' seems to hold one row a graph, which is not supported. Pass it one row a node."
+                )
+        nodes_of, edges_of = _members(owner, number.numel()), _members(source, number.numel())
+        place = torch.empty_like(owner)
+        for nodes in nodes_of:
+            place[nodes] = torch.arange(nodes.numel(), device=owner.device)
         parts = []
-        for graph in number:
-            nodes, edges = torch.nonzero(batch == graph).flatten(), torch.nonzero(batch[source] == graph).flatten()
-            place = torch.zeros_like(batch)
-            place[nodes] = torch.arange(nodes.numel(), device=batch.device)
-            arguments = {}
-            for name, value in self.arguments.items():
-                kind = self._rows(name)
-                if kind is None and isinstance(value, Tensor) and value.dim() and value.size(0) == number.numel():
-                    raise InstanceError(
-                        f"'{name}' seems to hold one row a graph, which is not supported. Pass it one row a node."
-                    )
-                arguments[name] = value if kind is None else value[nodes if kind == "node" else edges]
+        for nodes, edges in zip(nodes_of, edges_of, strict=True):
+            arguments = {
+                name: value if kinds[name] is None else value[nodes if kinds[name] == "node" else edges]
+                for name, value in self.arguments.items()
+            }
             parts.append(
                 InputGraph(self.x[nodes], place[self.edge_index[:, edges]], arguments, nodes, edges, shown=self)
             )
         return parts
 
     def _rows(self, name: str) -> str | None:
-        """Says whether an argument has one row a node, one an edge, or neither."""
+        """Returns whether an argument has one row a node, one an edge, or neither."""
         return rows_of(name, self.arguments[name], self.x.size(0), self.edge_index.size(1))
 
     def sorted_arguments(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tells the arguments with one row a node or an edge from those that are handed on unchanged."""
         rows = {name: value for name, value in self.arguments.items() if self._rows(name) is not None}
         return rows, {name: value for name, value in self.arguments.items() if name not in rows}
+
+
+def _members(owner: Tensor, count: int) -> tuple[Tensor, ...]:
+    """Lists the positions of each of ``count`` owners, ascending, given the owner of every position."""
+    return torch.argsort(owner, stable=True).split(torch.bincount(owner, minlength=count).tolist())
 
 
 def input_graph(

@@ -11,7 +11,7 @@ whatever sends an edge to them; with these the model answers exactly as on the w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate
@@ -123,13 +123,12 @@ class Instances(FlatGraphs):
                 depend on.
             leave_out: Marks edges that an instance is to do without, of instance, both ends ``[2, e]`` and edge id.
         """
-        num_nodes = graph_index.num_nodes
-        count, start = nodes.numel(), torch.arange(nodes.numel(), device=x.device) * num_nodes + nodes
-        second = None if others is None else start - nodes + others
+        cut = _Cut(x, graph_index, arguments, nodes, others)
+        num_nodes, count = graph_index.num_nodes, nodes.numel()
         if num_hops is None:
             inner = everything(graph_index, count)
         else:
-            ends_of = start if second is None else torch.cat([start, second]).sort().values
+            ends_of = cut.start if cut.second is None else torch.cat([cut.start, cut.second]).sort().values
             inner = reach(graph_index, ends_of, num_hops, limit)
         wider = surround(graph_index, inner, limit)
         # Every edge that ends inside; those of the instances themselves begin there too.
@@ -138,36 +137,16 @@ class Instances(FlatGraphs):
             key = outer.key[ends]
             stays = torch.nonzero(~leave_out(key[0] // num_nodes, key % num_nodes, edges)).flatten()
             ends, edges = ends[:, stays], edges[stays]
-
-        def assemble(cut: Reach, ends: Tensor, edges: Tensor, **fields: Any) -> Instances:
-            """Makes instances of the nodes of ``cut`` and of edges between them."""
-            owner, ids = cut.key // num_nodes, cut.key % num_nodes
-            rows = x[ids]
-            check_finite(rows, ids)
-            return cls._assemble(
-                "node" if second is None else "edge",
-                node_counts=torch.bincount(owner, minlength=count),
-                node_id=ids,
-                center=find_sorted(cut.key, start)[0],
-                graph=torch.zeros(count, dtype=torch.long, device=x.device),
-                edge_counts=torch.bincount(owner[ends[1]], minlength=count),
-                edge_index=ends,
-                edge_id=edges,
-                x=rows,
-                other_end=None if second is None else find_sorted(cut.key, second)[0],
-                **{**slice_arguments(arguments, num_nodes, graph_index.num_edges, ids, edges), **fields},
-            )
-
         left_out = None
         if outer.dropped.numel():
             left_out = torch.bincount(outer.dropped // num_nodes, minlength=count)
         if outer.key.numel() == inner.key.numel():
-            return assemble(inner, ends, edges, left_out=left_out)
-        around = Deferred.of(assemble(outer, ends, edges, alone=False))
+            return cut.assemble(inner, ends, edges, left_out=left_out)
+        around = Deferred.of(cut.assemble(outer, ends, edges, alone=False))
         place = torch.full_like(outer.key, -1)
         place[wider.inside] = torch.arange(inner.key.numel(), device=x.device)
         own = torch.nonzero(place[ends[0]] >= 0).flatten()
-        return assemble(
+        return cut.assemble(
             inner, place[ends[:, own]], edges[own], around=around, place_outside=wider.inside, left_out=left_out
         )
 
@@ -375,3 +354,44 @@ class Instances(FlatGraphs):
             return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
 
         return replace(self, **{each.name: move(getattr(self, each.name)) for each in fields(self)})
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What instances are cut out of, and the nodes that they are cut out around."""
+
+    x: Tensor
+    index: GraphIndex
+    arguments: Mapping[str, Any]
+    nodes: Tensor
+    others: Tensor | None
+
+    @cached_property
+    def start(self) -> Tensor:
+        """Keys of the explained nodes, or of the first ends of links, shape ``[I]``."""
+        return torch.arange(self.nodes.numel(), device=self.x.device) * self.index.num_nodes + self.nodes
+
+    @cached_property
+    def second(self) -> Tensor | None:
+        """Keys of the second ends of links, shape ``[I]``; ``None`` without links."""
+        return None if self.others is None else self.start - self.nodes + self.others
+
+    def assemble(self, cut: Reach, ends: Tensor, edges: Tensor, **fields: Any) -> Instances:
+        """Makes instances of the nodes of ``cut`` and of edges between them."""
+        count, total = self.nodes.numel(), self.index.num_nodes
+        owner, ids = cut.key // total, cut.key % total
+        rows = self.x[ids]
+        check_finite(rows, ids)
+        return Instances._assemble(
+            "node" if self.second is None else "edge",
+            node_counts=torch.bincount(owner, minlength=count),
+            node_id=ids,
+            center=find_sorted(cut.key, self.start)[0],
+            graph=torch.zeros(count, dtype=torch.long, device=self.x.device),
+            edge_counts=torch.bincount(owner[ends[1]], minlength=count),
+            edge_index=ends,
+            edge_id=edges,
+            x=rows,
+            other_end=None if self.second is None else find_sorted(cut.key, self.second)[0],
+            **{**slice_arguments(self.arguments, total, self.index.num_edges, ids, edges), **fields},
+        )

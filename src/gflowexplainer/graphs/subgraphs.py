@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,8 +46,17 @@ class Subgraphs:
         """Number of nodes, shape ``[B]``."""
         return self.filled.sum(dim=1)
 
-    def __getitem__(self, index: Tensor) -> Subgraphs:
+    def __getitem__(self, index: Tensor | slice) -> Subgraphs:
         return Subgraphs(self.instance[index], self.members[index])
+
+    @classmethod
+    def of_lists(
+        cls, instance: Sequence[int], lists: Sequence[Sequence[int]], device: torch.device, width: int | None = None
+    ) -> Subgraphs:
+        """Makes subgraphs of lists of flat node positions; ``width`` is ``K``, by default the longest list's length."""
+        width = max(map(len, lists)) if width is None else width
+        rows = [[*nodes, *[-1] * (width - len(nodes))] for nodes in lists]
+        return cls(torch.tensor(instance, device=device), torch.tensor(rows, dtype=torch.long, device=device))
 
     @staticmethod
     def cat(parts: list[Subgraphs]) -> Subgraphs:
@@ -114,7 +124,7 @@ def inner_edges(instances: Instances, subgraphs: Subgraphs) -> InnerEdges:
 
 
 def inner_neighbors(instances: Instances, subgraphs: Subgraphs) -> Tensor:
-    """Tells whether slots ``i`` and ``j`` hold neighbours, shape ``[B, K, K]``."""
+    """Returns whether slots ``i`` and ``j`` hold neighbours, shape ``[B, K, K]``."""
     batch, width = subgraphs.members.shape
     inner = inner_edges(instances, subgraphs)
     adjacent = torch.zeros(batch, width, width, dtype=torch.bool, device=subgraphs.members.device)

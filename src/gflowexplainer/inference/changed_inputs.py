@@ -12,6 +12,7 @@ from torch import Tensor
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.task import named_instances
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import pointers, segment_ids, segment_sum
 
@@ -28,13 +29,14 @@ def predict_changed(
         change: Changes copies; called with some copies and their numbers among all.
     """
     every = torch.arange(count, device=instance.device)
-    parts = []
+
+    def predict(chunk: slice) -> Tensor:
+        number = every[chunk]
+        copies = instance.select(torch.zeros_like(number))
+        return predictor.whole(_told_apart(change(copies, number), number))
+
     with predictor.evaluating():
-        for chunk in predictor.chunks(predictor.cost(instance).expand(count)):
-            number = every[chunk]
-            copies = instance.select(torch.zeros_like(number))
-            parts.append(predictor.whole(_told_apart(change(copies, number), number)))
-    return torch.cat(parts)
+        return predictor.in_chunks(instance, torch.zeros_like(every), predict)
 
 
 def drop_edges(copies: Instances, is_gone: Callable[[Tensor, Tensor], Tensor]) -> Instances:
@@ -83,10 +85,5 @@ def change_rows(copies: Instances, name: str, change: Callable[[Tensor, Tensor, 
 
 def _told_apart(copies: Instances, number: Tensor) -> Instances:
     """Names each copy by its number: instances of one name would count as the same."""
-    name = combine(copies.graph, number)
-    return replace(
-        copies,
-        graph=name,
-        key=combine(name[copies.owner], copies.node_id),
-        around=None if copies.around is None else copies.around.then(partial(_told_apart, number=number)),
-    )
+    around = None if copies.around is None else copies.around.then(partial(_told_apart, number=number))
+    return replace(named_instances(copies, combine(copies.graph, number)), around=around)

@@ -15,7 +15,9 @@ from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.changed_inputs import drop_edges, predict_changed
+from gflowexplainer.inference.random_parts import roots_of
 from gflowexplainer.inference.set_search import SetSearch, Units
+from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.sampler import FlowSampler
 
 BY = ("nodes", "edges")
@@ -113,11 +115,7 @@ class InstanceUnits:
         self.sampler, self.position, self.by = sampler, position, by
         instances = sampler.instances
         self.first, self.end = int(instances.ptr[position]), int(instances.ptr[position + 1])
-        roots = [int(instances.center[position])]
-        other = getattr(instances, "other_end", None)
-        if other is not None:
-            roots.append(int(other[position]))
-        self.roots = {root for root in roots if root >= 0}
+        self.roots = set(roots_of(instances, position))
         nodes = torch.arange(self.first, self.end, device=instances.device)
         owner, neighbor = instances.neighbors_of(nodes)
         ends = torch.stack([nodes[owner], neighbor]).t().tolist()
@@ -139,15 +137,17 @@ class InstanceUnits:
         return self.sampler.instances.select(torch.tensor([self.position], device=self.sampler.instances.device))
 
     @cached_property
-    def pair_of_edge(self) -> Tensor:
-        """The pair that each edge of the instance belongs to, by the user's edge id, ``-1`` for none."""
+    def pair_of_edge(self) -> tuple[Tensor, Tensor]:
+        """The user's ids of the ``e`` edges of the instance, ascending, and the pair that each belongs to, ``[e + 1]``.
+
+        The pair is ``-1`` for none, and so is the last one, which belongs to no edge.
+        """
         instances, i = self.sampler.instances, self.position
         edges = slice(int(instances.edge_ptr[i]), int(instances.edge_ptr[i + 1]))
-        ids = instances.edge_id[edges]
-        table = torch.full((int(ids.max()) + 1 if ids.numel() else 1,), -1, device=instances.device)
-        found = [self._slot.get((min(u, v), max(u, v)), -1) for u, v in instances.edge_index[:, edges].t().tolist()]
-        table[ids] = torch.tensor(found, dtype=torch.long, device=instances.device)
-        return table
+        ids, order = instances.edge_id[edges].sort()
+        ends = instances.edge_index[:, edges][:, order].t().tolist()
+        found = [self._slot.get((min(u, v), max(u, v)), -1) for u, v in ends]
+        return ids, torch.tensor([*found, -1], device=instances.device)
 
     def within(self, members: Sequence[int]) -> Units:
         """Returns the units that lie inside a set of nodes."""
@@ -158,7 +158,7 @@ class InstanceUnits:
         return tuple(sorted(self._slot[pair] for pair in joined))
 
     def connected(self, units: Units) -> bool:
-        """Says whether what is removed hangs together; an explained node that stays may lie in between."""
+        """Returns whether what is removed is connected; an explained node that stays may lie in between."""
         chosen = [self.units[unit] for unit in units]
         nodes = set(chosen) | self.roots if self.by == "nodes" else {node for pair in chosen for node in pair}
         allowed: dict[int, list[int]] = self.neighbors
@@ -180,19 +180,19 @@ class InstanceUnits:
         """Predicts without each of ``Q`` sets, shape ``[Q, C]``."""
         device = self.sampler.instances.device
         if self.by == "nodes":
-            width = max(map(len, sets))
-            members = [[self.nodes[u] for u in units] + [-1] * (width - len(units)) for units in sets]
-            where = torch.full((len(sets),), self.position, device=device)
-            return self.sampler.reward.predict(Subgraphs(where, torch.tensor(members, device=device)), without=True)
+            members = [[self.nodes[u] for u in units] for units in sets]
+            removed = Subgraphs.of_lists([self.position] * len(sets), members, device)
+            return self.sampler.reward.predict(removed, without=True)
         gone = torch.zeros(len(sets), len(self.pairs) + 1, dtype=torch.bool, device=device)
         for row, units in enumerate(sets):
             gone[row, list(units)] = True
-        pair = self.pair_of_edge
+        ids, pair = self.pair_of_edge
 
         def change(copies: Instances, number: Tensor) -> Instances:
             def is_gone(owner: Tensor, edge: Tensor) -> Tensor:
-                known = edge < pair.numel()  # edges from the surroundings into the instance have larger ids, or none
-                return gone[number[owner], torch.where(known, pair[edge.clamp(max=pair.numel() - 1)], -1)]
+                # Edges from the surroundings into the instance are none of its own.
+                position, known = find_sorted(ids, edge)
+                return gone[number[owner], pair[torch.where(known, position, -1)]]
 
             return drop_edges(copies, is_gone)
 

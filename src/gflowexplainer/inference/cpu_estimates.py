@@ -90,8 +90,8 @@ class CpuEstimates:
     def find_effective_sizes(self, reward: Reward) -> Callable[[], Tensor]:
         """Returns what computes the :meth:`SampleWeights.effective_sizes` when somebody looks at them.
 
-        A reward that asks the model is asked now: later it may be another one. Rollouts of several instances are not
-        kept for it, only their weights; those of a single one are few.
+        A reward that evaluates the model is computed now: later the model may be another one. Rollouts of several
+        instances are not kept for it, only their weights; those of a single one are few.
         """
         if isinstance(reward, ConsensusReward) and len(self.instances) == 1:
             return lambda: self._weights().effective_sizes(reward)

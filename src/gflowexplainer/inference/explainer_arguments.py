@@ -18,13 +18,6 @@ SETTINGS = frozenset({"preset", *OPTIONS, *LATER, *Settings.__dataclass_fields__
 """What an explainer is made with, by name, but for what PyG calls an argument of models."""
 
 
-def check_counts(**counts: Any) -> None:
-    """Refuses anything but whole numbers of at least 1, given by the names of the arguments."""
-    for name, value in counts.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"'{name}' must be a whole number of at least 1 (got {value!r}).")
-
-
 def refuse_settings(model: Any, arguments: Mapping[str, Any]) -> None:
     """Refuses settings of an explainer among further arguments of a model that takes none of that name."""
     wrong = [name for name in arguments if name in SETTINGS]

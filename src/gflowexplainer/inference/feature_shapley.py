@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gflowexplainer.errors import ConfigError
+from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.feature_contributions import FeatureContributions
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.changed_inputs import change_rows, predict_changed
 from gflowexplainer.inference.shapley_values import shapley_values
 from gflowexplainer.model.adapter import ModelAdapter
+from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.sampler import FlowSampler
 
 _SAME = 1e-9
@@ -48,8 +49,7 @@ def measure_features(
         each: Whether every entry of the subgraph is measured by itself, not every feature.
         evaluations: Combinations of features that are evaluated, about; all of them where they are fewer.
     """
-    if isinstance(evaluations, bool) or not isinstance(evaluations, int) or evaluations < 1:
-        raise ConfigError(f"'evaluations' must be a whole number of at least 1 (got {evaluations!r}).")
+    check_counts(evaluations=evaluations)
     instances = sampler.instances
     one = instances.select(torch.tensor([position], device=instances.device))
     first = int(instances.ptr[position])
@@ -62,8 +62,7 @@ def measure_features(
     row, column = torch.nonzero(differs, as_tuple=True)
     player = _players(row, column, each)
     count = int(player.max()) + 1 if player.numel() else 0
-    place = torch.full((int(ids.max()) + 1 if ids.numel() else 1,), -1, device=one.device)
-    place[ids[rows]] = torch.arange(rows.numel(), device=one.device)
+    measured, order = ids[rows].sort()
     label = None if sampler.inputs.target.label is None else int(sampler.inputs.target.label[position])
 
     def play(coalition: Tensor) -> Tensor:
@@ -76,11 +75,12 @@ def measure_features(
 
         def change(copies: Instances, number: Tensor) -> Instances:
             def rewrite(owner: Tensor, id_: Tensor, old: Tensor) -> Tensor:
-                at = torch.where(id_ < place.numel(), place[id_.clamp(max=place.numel() - 1)], -1)
-                hit = torch.nonzero(at >= 0).flatten()
-                kept = here[number[owner[hit]][:, None], which[at[hit]]]
+                position, there = find_sorted(measured, id_)
+                hit = torch.nonzero(there).flatten()
+                at = order[position[hit]]
+                kept = here[number[owner[hit]][:, None], which[at]]
                 new = old.clone()
-                changed = torch.where(kept, own[at[hit]], given.expand_as(own)[at[hit]])
+                changed = torch.where(kept, own[at], given.expand_as(own)[at])
                 new[hit] = changed.reshape(new[hit].shape).to(new.dtype)
                 return new
 

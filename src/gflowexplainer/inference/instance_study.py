@@ -1,4 +1,4 @@
-"""The study of one instance: what is asked of the model again after it was explained."""
+"""The study of one instance: what the model is evaluated for again after it was explained."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,8 +17,6 @@ from gflowexplainer.sampler import FlowSampler
 
 ELSEWHERE = 0.1
 """What the evidence of single nodes of a graph counts, where the distribution counts 1."""
-_LEAST, _MOST = np.zeros(()), np.ones(())
-"""NumPy takes an array without axes sooner than a number."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,6 @@ class Masks:
 
 def _probability(value: Tensor) -> Tensor:
     """Brings what may be off by rounding into [0, 1]."""
-    if value.is_cpu:
-        bounded = np.maximum(value.numpy(), _LEAST)
-        return torch.from_numpy(np.minimum(bounded, _MOST, out=bounded).astype(np.float32))
     return value.clamp(0, 1).float()
 
 

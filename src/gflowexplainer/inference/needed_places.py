@@ -29,7 +29,7 @@ def with_needed_places(
         reward: Evaluates the model on subgraphs of the instances, which are graphs of some class.
         neighbors: Of the instances.
         chosen: Nodes of each instance.
-        value: Probability of every node; the most probable ones are asked about.
+        value: Probability of every node; the most probable ones are evaluated.
     """
     more = {}
     for i, needed in _needed_elsewhere(reward, neighbors, chosen, value).items():

@@ -83,7 +83,7 @@ class _Growing:
         return frozenset(self.order[:size])
 
     def gap(self, size: int) -> float:
-        """Says how many times what the next one is worth the last of the first nodes is; 0 where that is no order."""
+        """Returns the worth of the last of the first nodes as a multiple of the next one's; 0 where nodes have none."""
         least = _LITTLE * self.worth[0] if self.worth else 0.0
         return (self.worth[size - 1] + least) / (self.worth[size] + least) if self.worth else 0.0
 
@@ -98,9 +98,8 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
         probability: Probability of every node, shape ``[n]``.
     """
     instances = reward.instances
-    chosen = list(firsts)
     if instances.other_end is not None:
-        return chosen
+        return list(firsts)
     alone = measure_preservation(reward, list(enumerate(firsts)))
     held = alone.held.tolist()
     settled = _enough(reward.target, alone)
@@ -112,30 +111,26 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
     small[asked] = True
     small[list(settled)] = False
     lost = _lost(reward, torch.nonzero(small).flatten())
-    found = strong | _extended(reward, neighbors, firsts, asked, (probability, lost))
-    for i, needed in _necessary(reward, neighbors, firsts, held, lost).items():
-        rival = held[i] and instances.level != "graph"
-        if i not in found and not (
-            rival
-            and _stands_out(instances, i, needed, lost, _LITTLE)
-            <= _stands_out(instances, i, firsts[i], probability, LITTLE_PROBABILITY)
-        ):
-            found[i] = needed
-    for i, nodes in found.items():
-        chosen[i] = nodes
+    extended = _extended(reward, neighbors, firsts, asked, (probability, lost))
+    needed = {
+        i: nodes
+        for i, nodes in _necessary(reward, neighbors, firsts, held, lost).items()
+        if not (held[i] and _is_outdone(instances, i, nodes, firsts[i], probability, lost))
+    }
+    found = needed | strong | extended
+    chosen = dict(enumerate(firsts)) | found
     lost = lost.abs() if reward.target.label is None else lost
     left = [i for i in asked if i not in found]
-    for i, nodes in _grown(reward, neighbors, left, alone, (probability, lost)).items():
-        chosen[i] = nodes
+    chosen |= _grown(reward, neighbors, left, alone, (probability, lost))
     if instances.level != "graph" or reward.target.label is None:
-        return chosen
+        return list(chosen.values())
     value = probability.tolist()
-    trimmed = without_loose_ends(_measure(reward), neighbors, dict(enumerate(chosen)), value)
+    trimmed = without_loose_ends(_measure(reward), neighbors, chosen, value)
     return list(with_needed_places(reward, neighbors, trimmed, value).values())
 
 
 def _measure(reward: Reward) -> Measure:
-    """Returns what asks the model how strong a class is with only some nodes, and whether they preserve it."""
+    """Returns a function that measures how strong a class is with only some nodes, and whether they preserve it."""
 
     def measure(asked: Sequence[tuple[int, NodeSet]]) -> list[tuple[float, bool]]:
         found = measure_preservation(reward, asked)
@@ -311,8 +306,18 @@ def _extended(
     return found
 
 
+def _is_outdone(
+    instances: Instances, i: int, needed: NodeSet, first: NodeSet, probability: Tensor, lost: Tensor
+) -> bool:
+    """Returns whether a first subgraph around a node stands out at least as far as what is needed there."""
+    if instances.level == "graph":
+        return False
+    said = _stands_out(instances, i, first, probability, LITTLE_PROBABILITY)
+    return _stands_out(instances, i, needed, lost, _LITTLE) <= said
+
+
 def _stands_out(instances: Instances, i: int, nodes: NodeSet, worth: Tensor, little: float) -> float:
-    """Says how far nodes around an explained one stand out from others; it does not count itself."""
+    """Returns how far nodes around an explained one stand out from others; it does not count itself."""
     begin, end, center = int(instances.ptr[i]), int(instances.ptr[i + 1]), int(instances.center[i])
     value = dict(enumerate(worth[begin:end].tolist(), begin))
     value[center] = max(value.values())

@@ -52,7 +52,7 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
     """Finds the parts of every instance, all of them at once; nodes are places in the instance's graph.
 
     Args:
-        reward: Asks the model about subgraphs of the instances.
+        reward: Evaluates the model on subgraphs of the instances.
         first: The best subgraph of each of the ``I`` instances, in order.
         node_probability: Probability of every node, shape ``[n]``.
         seed: Names the random subgraphs.
@@ -66,7 +66,7 @@ def find_parts(reward: Reward, first: Subgraphs, node_probability: Tensor, seed:
     shown = [frozenset().union(*parts) for parts in split]
     together = measure_preservation(reward, list(enumerate(shown)))
     without = predict_sets(reward, list(enumerate(shown)), without=True)
-    # What is one part has been asked about already.
+    # A single part has been evaluated already.
     single = [(i, part) for i, parts in enumerate(split) if len(parts) > 1 for part in parts]
     alone, gone = ((predict_sets(reward, single, without=way).tolist() if single else []) for way in (False, True))
     random = _measure_random(reward, neighbors, split, shown, seed)
@@ -97,7 +97,7 @@ def _part(instances: Instances, i: int, nodes: NodeSet, only: list[float], witho
 
 
 def _left(target: Target, i: int, part: Part) -> float:
-    """Says how much of the prediction of an instance is left without a part."""
+    """Returns how much of the prediction of an instance is left without a part."""
     gone = torch.tensor([part.prediction_without], dtype=torch.double, device=target.prediction.device)
     return float(preservation_of(target, gone, torch.tensor([i], device=gone.device)).preserved)
 
@@ -171,7 +171,7 @@ def _measure_random(
 
 
 def _is_better(target: Target, together: Preservation, random: _RandomParts) -> Tensor:
-    """Says whether what is shown preserves the prediction clearly better than random parts do, shape ``[I]``."""
+    """Returns whether what is shown preserves the prediction clearly better than random parts do, shape ``[I]``."""
     every = torch.arange(len(together.preserved), device=together.preserved.device)
     more = together.preserved - random.preserved
     if target.label is None:

@@ -75,10 +75,7 @@ def ranked_paths(
         wanted = k - len(best)
         others = _search(around, first, last, longest, wanted if rate is None else max(wanted, _RATED), set(found))
         if rate is not None and others:
-            members = torch.full((len(others), longest), -1, device=instances.device)
-            for row, path in enumerate(others):
-                members[row, : len(path)] = torch.tensor(path, device=instances.device)
-            rating = rate(Subgraphs(torch.full((len(others),), i, device=instances.device), members))
+            rating = rate(Subgraphs.of_lists([i] * len(others), others, instances.device, longest))
             # Stable: of equal ones, those along more probable edges stay first.
             others = [others[row] for row in torch.argsort(-rating, stable=True).tolist()]
         best += [(path, 0.0) for path in others[:wanted]]

@@ -52,16 +52,15 @@ def measure_preservation(
 
 def predict_sets(reward: Reward, node_sets: Sequence[tuple[int, NodeSet]], *, without: bool = False) -> Tensor:
     """Returns what the model predicts with only, or without, each of ``Q`` node sets, shape ``[Q, C]``."""
-    width = max(len(nodes) for _, nodes in node_sets)
-    device = reward.instances.device
-    members = torch.tensor([[*sorted(nodes), *[-1] * (width - len(nodes))] for _, nodes in node_sets], device=device)
-    owner = torch.tensor([i for i, _ in node_sets], device=device)
+    subgraphs = Subgraphs.of_lists(
+        [i for i, _ in node_sets], [sorted(nodes) for _, nodes in node_sets], reward.instances.device
+    )
     # Whatever the reward measures by, nodes that are gone are gone.
-    return reward.predict(Subgraphs(owner, members), without=without, removal=Removal.induced)
+    return reward.predict(subgraphs, without=without, removal=Removal.induced)
 
 
 def preservation_of(target: Target, prediction: Tensor, instance: Tensor) -> Preservation:
-    """Says how much of the target predictions ``[Q, C]`` preserve."""
+    """Returns how much of the target predictions ``[Q, C]`` preserve."""
     whole = target.prediction[instance].to(prediction)
     if target.label is None:
         missing = (prediction - whole).abs().sum(dim=1) / target.scale[instance].to(prediction)

@@ -47,7 +47,7 @@ class SetSearch:
     Args:
         num_units: Units ``0 .. num_units - 1``.
         measure: Measures for many sets how far each goes; what is above 0 is the change.
-        connected: Says whether a set hangs together; among sets of equal size those that do go first.
+        connected: Returns whether a set is connected; of equally large sets, these go first.
         limit: Sets that may be tried to find one that brings about the change.
         enough: Sets that may be tried, these included, to find a smaller one when one was found.
         exhaustive: Sets that may be tried, all of them included, to have tried every smaller one.
@@ -225,7 +225,7 @@ class SetSearch:
         self._try(units for units in sorted(swapped, key=lambda u: (swapped[u], u)) if self._hangs(units))
 
     def _try_smaller(self) -> bool:
-        """Tries every set below the smallest that is known, as far as allowed; says whether all of them were tried."""
+        """Tries every set below the smallest known one, as far as allowed; returns whether all of them were tried."""
         count = 1
         while count < min(map(len, self._changing()), default=self.num_units + 1):
             new = comb(self.num_units, count) - sum(len(units) == count for units in self._known)

@@ -167,7 +167,7 @@ def widest_gap(sizes: Sizes, allowed: Iterable[NodeSet], value: Mapping[int, flo
 
 
 def gap_around(nodes: NodeSet, value: Mapping[int, float], little: float) -> float:
-    """Says how many times the most that any other node of an instance is worth the least of some nodes is.
+    """Returns the least worth of some nodes as a multiple of the most that any other node of their instance is worth.
 
     Args:
         nodes: Some nodes.

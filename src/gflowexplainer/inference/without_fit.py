@@ -7,7 +7,7 @@ from typing import Any
 
 from gflowexplainer.choices import Inference
 from gflowexplainer.errors import ConfigError, InstanceError
-from gflowexplainer.settings import SOUGHT, Settings
+from gflowexplainer.settings import SEARCH_SETTINGS, Settings
 
 ALONE: dict[str, Any] = {
     "objective": "log_partition_variance",
@@ -44,7 +44,7 @@ def way_of(inference: str, level: str, preset: str, changes: Mapping[str, Any], 
     """
     if inference != Inference.auto:
         return Inference(inference)
-    untrained = not fitted and preset in ("default", "gpu") and SOUGHT.issuperset(changes)
+    untrained = not fitted and preset in ("default", "gpu") and SEARCH_SETTINGS.issuperset(changes)
     return Inference.search if untrained and level != "edge" else Inference.flow
 
 

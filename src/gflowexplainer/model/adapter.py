@@ -164,7 +164,7 @@ def adapt(
         model: The model.
         call: Is given the model and a ``Data`` with everything that the graph has for nodes and edges, of a part of the
             graph or of several parts side by side (``data.batch`` tells graphs apart, ``data.n_id`` are the ids of
-            nodes in the whole graph), and returns what the model says of it.
+            nodes in the whole graph), and returns what the model predicts for it.
         output: Is given what the model returns, and returns the scores to explain, one row a node, graph or link.
 
     Returns:
@@ -188,7 +188,7 @@ def is_adjacency(value: Any) -> bool:
 
 
 def bare_model(model: nn.Module) -> nn.Module:
-    """Takes off what only spreads a model over devices or compiles it: it is asked on one device, about parts."""
+    """Takes off what only spreads a model over devices or compiles it: it is evaluated on one device, on parts."""
     while True:
         if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
             model = model.module

@@ -66,7 +66,7 @@ def _row_a_node(model: nn.Module, data: Any) -> bool:
     with evaluation_mode(model):
         try:
             output = model(data.x, data.edge_index, **given)
-        except Exception:  # what is wrong is said where the model is asked for good
+        except Exception:  # what is wrong is said where the model is evaluated for good
             return False
     return isinstance(output, Tensor) and output.dim() > 0 and output.size(0) == data.num_nodes > 1
 

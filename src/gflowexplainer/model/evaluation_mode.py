@@ -1,4 +1,4 @@
-"""Borrows the user's model and hands it back exactly as it came, also if an exception is raised."""
+"""Evaluation mode: restores the user's model afterwards, also if an exception is raised."""
 
 import random
 import threading
@@ -12,18 +12,18 @@ from torch_geometric.nn import MessagePassing
 
 from gflowexplainer.ops.global_state import GLOBAL_STATE
 
-_borrowed = threading.local()
+_evaluating = threading.local()
 
 
-def is_borrowed(model: nn.Module) -> bool:
+def is_evaluating(model: nn.Module) -> bool:
     """Whether this thread is inside an :func:`evaluation_mode` block of ``model``."""
     return any(known is model for known in _models())
 
 
 def _models() -> list[nn.Module]:
-    if not hasattr(_borrowed, "models"):
-        _borrowed.models = []
-    return _borrowed.models
+    if not hasattr(_evaluating, "models"):
+        _evaluating.models = []
+    return _evaluating.models
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[nn.Module]:
     state of the random number generators of torch, numpy and Python. Layers that remember a normalised graph
     (``cached=True``) look at the graph they are given within the block, and remember theirs again after it.
 
-    One thread at a time borrows a model; others wait.
+    One thread at a time evaluates a model; others wait.
     """
     with GLOBAL_STATE, ExitStack() as stack:
         _models().append(model)

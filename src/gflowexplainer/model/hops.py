@@ -22,11 +22,6 @@ from torch_geometric.nn import (
 from gflowexplainer.errors import ConfigError, ModelError
 
 
-def count_hops(model: nn.Module) -> int:
-    """Counts the message-passing steps of ``model`` as :func:`find_hops` does, and refuses one without any."""
-    return refuse_none(find_hops(model), model)
-
-
 def find_hops(model: nn.Module) -> int:
     """Counts the message-passing steps of ``model``: how far information travels to a node; 0 if none are known.
 

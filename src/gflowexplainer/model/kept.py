@@ -27,7 +27,7 @@ from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.storage.identity import model_fingerprint
 
 
-class KeptForModel:
+class ModelCache:
     """Remembers the last model and the last graph."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class KeptForModel:
             return InputGraph(x, edge_index, graph.arguments | near, shown=graph)
 
     def find(self, predictor: Predictor, graph: InputGraph) -> tuple[GraphIndex | None, Observation | None]:
-        """Returns the index of a graph and what the model says of all of it, where they are known still."""
+        """Returns the index of a graph and what the model predicts for all of it, where they are known still."""
         with GLOBAL_STATE:
             self.fingerprint_of(predictor)
             if not self._is_of(predictor, graph):

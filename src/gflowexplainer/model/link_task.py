@@ -13,7 +13,7 @@ from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.links import DETOUR, check_links, is_link, join_ends
 from gflowexplainer.graphs.typed import EDGE_TYPE, EdgeType, TypedGraph
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.observer import Observer
 from gflowexplainer.model.positions import positions
 from gflowexplainer.model.predictor import Predictor
@@ -55,13 +55,13 @@ class LinkTask(Task):
         graph_index: GraphIndex | None = None,
         limit: int | None = None,
         data: Any = None,
-        kept: KeptForModel | None = None,
+        kept: ModelCache | None = None,
     ) -> None:
         if bound < 2:
             raise InstanceError(
                 f"An explanation of a link holds both ends, so 'max_nodes' must be 2 or more ({bound})."
             )
-        self._kept = kept = KeptForModel() if kept is None else kept
+        self._kept = kept = ModelCache() if kept is None else kept
         predictor.settle(kept.locality(predictor, graph))
         self.graph, self._free, self._remove_link = graph, graph.detached(), remove_link
         self._bound, self._detour, self._limit = bound, detour, limit

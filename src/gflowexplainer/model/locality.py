@@ -43,7 +43,7 @@ class Locality:
         local: Whether the prediction at a node is the same when all beyond these steps is cut off.
         together: How many subgraphs are evaluated at once: ``"union"``, ``"batch"`` or ``"alone"``.
         writes: Arguments that the model writes into.
-        random: By how much outputs differ where the same is asked twice; 0 for a model that is a function.
+        random: By how much outputs differ where the same is evaluated twice; 0 for a model that is a function.
         failure: Why it could not be found out, in words; empty if it could. Then everything counts.
     """
 
@@ -55,7 +55,7 @@ class Locality:
     failure: str = ""
 
     def notes(self, name: str, num_hops: int) -> tuple[str, ...]:
-        """Says in words what a user should know about a model called ``name``, seen ``num_hops`` steps deep."""
+        """Describes in words what a user should know about a model called ``name``, seen ``num_hops`` steps deep."""
         said = []
         if self.failure:
             said.append(

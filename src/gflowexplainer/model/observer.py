@@ -1,9 +1,9 @@
-"""What a node-level model says everywhere in some instances, asked on no more of the graph than the answer depends on.
+"""Outputs of a node-level model at all nodes of some instances, evaluated on their receptive fields only.
 
 The prediction at a node of an instance depends on nodes as far from it as it may be from the explained one, so all
 that instances of ``k`` hops need lies within ``2 k`` hops of their explained nodes, and one step more for degrees. That
 *field* is cut out for a whole batch at once and each of its nodes is computed once. Where it is most of the graph, the
-whole graph is asked instead, once for all batches.
+whole graph is evaluated instead, once for all batches.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class Observation:
 
 
 class Observer:
-    """Asks a model about nodes of one graph.
+    """Evaluates a model at nodes of one graph.
 
     Args:
         predictor: The model.
         x: Features of the whole graph, shape ``[N, F]``; only rows that are needed are read.
-        edge_index: Its edges, shape ``[2, E]``; only read where the whole graph is asked.
+        edge_index: Its edges, shape ``[2, E]``; only read where the whole graph is evaluated.
         arguments: Further arguments of the model.
         index: The index of the graph.
         limit: Bound on the nodes of an instance. A field beyond :data:`WIDER` times of it keeps what is most relevant
             to the explained node, which then leaves an error at nodes far from it.
-        whole: What the model says of the whole graph, where it is known already.
+        whole: What the model predicts for the whole graph, where it is known already.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Observer:
         self.x, self.edge_index, self.arguments = x, edge_index, dict(arguments)
         self.limit = None if limit is None else WIDER * limit
         self.whole = whole
-        """What the model says of the whole graph, once it has been evaluated there."""
+        """What the model predicts for the whole graph, once it has been evaluated there."""
 
     def at(self, instances: Instances) -> Observation:
         """Observes the nodes of ``instances``, in their order."""
@@ -128,7 +128,7 @@ class Observer:
         return Reach(key, relevance, field.dropped)
 
     def _evaluate(self, field: Reach) -> Observation:
-        """Asks the model on a part of the graph, at the nodes of ``field``."""
+        """Evaluates the model on a part of the graph, at the nodes of ``field``."""
         wider = surround(self.index, field, self.limit)
         nodes, edges = wider.reach.key, wider.edge_id
         rows = self.x[nodes]

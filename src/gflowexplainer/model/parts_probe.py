@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DEPTH, WIDTH = 8, 4
 """Steps around a node that a part has, and senders that are taken in each step."""
 _WHOLE = 400
-"""Nodes of a graph-level model's graph that are asked about, at most."""
+"""Nodes of a graph-level model's graph that are probed, at most."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class _Caller:
         return Part(flat, ids, edge_index, depth, roots.numel())
 
     def call(self, parts: list[Part], *, batch: bool = False, hidden: Tensor | None = None) -> Tensor:
-        """Evaluates the model on parts side by side; returns what it says of each, shape ``[parts, C]``.
+        """Evaluates the model on parts side by side; returns what it predicts for each, shape ``[parts, C]``.
 
         Args:
             parts: The parts.

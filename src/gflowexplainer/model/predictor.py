@@ -1,4 +1,4 @@
-"""Asks the user's model about many subgraphs at once: one disjoint union, one forward call.
+"""Evaluates the user's model on many subgraphs at once: one disjoint union, one forward call.
 
 The model is called forward, in evaluation mode and without gradients, so any PyG model works. The one exception,
 :meth:`Predictor.whole_with_gradient`, is evidence that models may lack.
@@ -6,7 +6,7 @@ The model is called forward, in evaluation mode and without gradients, so any Py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.signature import forward_parameters, named_arguments
 from gflowexplainer.model.adapter import remedy, shown_name
-from gflowexplainer.model.evaluation_mode import evaluation_mode, is_borrowed
+from gflowexplainer.model.evaluation_mode import evaluation_mode, is_evaluating
 from gflowexplainer.model.hops import check_hops, refuse_none
 from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.locality import Locality, clones, usual_locality
@@ -70,7 +70,7 @@ class Predictor:
         if memory_budget is not None and memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
         self.device = self.makeup.device
-        """Where the model is; ``None`` if it has no tensors. It is asked there about instances that are elsewhere."""
+        """Where the model is; ``None`` if it has no tensors. Instances that are elsewhere are evaluated there."""
         if memory_budget is None:
             memory_budget = model_budget(batch_budget(None, self.device or torch.device("cpu")))
         self.memory_budget = memory_budget
@@ -113,13 +113,13 @@ class Predictor:
     def whole(self, instances: Instances) -> Tensor:
         """Predicts on the instances as they are, shape ``[I, C]``."""
         everything = torch.arange(len(instances), device=instances.device)
-        cost = self.cost(instances)
-        parts = []
-        for chunk in self.chunks(cost):
+
+        def predict(chunk: slice) -> Tensor:
             index = everything[chunk]
             kept = torch.ones(int(instances.node_counts[index].sum()), dtype=torch.bool, device=instances.device)
-            parts.append(self.predict(instances, index, kept))
-        return torch.cat(parts)
+            return self.predict(instances, index, kept)
+
+        return self.in_chunks(instances, everything, predict)
 
     def whole_with_gradient(self, instances: Instances) -> Tensor:
         """Predicts on whole instances as they are, of nodes or graphs, ``[I, C]``, in one call.
@@ -144,6 +144,16 @@ class Predictor:
         """Cuts work of given cost in bytes ``[Q]`` into slices that fit the memory budget, one item at least."""
         return slices(cost, self.memory_budget)
 
+    def in_chunks(self, instances: Instances, instance: Tensor, work: Callable[[slice], Tensor]) -> Tensor:
+        """Concatenates what ``work`` returns for slices of ``Q`` queries, each of which fits the memory budget.
+
+        Args:
+            instances: The instances.
+            instance: Instance of each query, shape ``[Q]``, of which there is at least one.
+            work: Returns a tensor with one row a query, given a slice of the queries.
+        """
+        return torch.cat([work(chunk) for chunk in self.chunks(self.cost(instances)[instance])])
+
     def predict(
         self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced", *, alone: bool = False
     ) -> Tensor:
@@ -161,7 +171,7 @@ class Predictor:
         Returns:
             Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
         """
-        if not is_borrowed(self.model) or torch.is_grad_enabled():
+        if not is_evaluating(self.model) or torch.is_grad_enabled():
             with self.evaluating():
                 return self.predict(instances, instance, kept, removal, alone=alone)
         if instances.surroundings is not None and not alone:
@@ -326,7 +336,7 @@ class Predictor:
     def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
         """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.
 
-        What a model of links says depends on the link, so nothing is returned of that: ``C`` is 0.
+        What a model of links predicts depends on the link, so nothing is returned of that: ``C`` is 0.
         """
         if self.level == "edge":
             anything = edge_index.new_zeros(2, 1)

@@ -16,7 +16,7 @@ from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.graphs.typed import EdgeType, TypedGraph, flat_list
 from gflowexplainer.graphs.typed_inputs import checked_graph, typed_graph
 from gflowexplainer.model.adapter import shown_name
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.link_task import LinkTask
 from gflowexplainer.model.positions import check_one
 from gflowexplainer.model.predictor import Predictor
@@ -60,7 +60,7 @@ class Request:
     at_hand: bool = False
 
 
-def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForModel | None = None) -> AnyTask:
+def task_of(predictor: Predictor, data: Any, request: Request, kept: ModelCache | None = None) -> AnyTask:
     """Makes the task of what a user passes to :meth:`~gflowexplainer.GFlowExplainer.explain`.
 
     Args:
@@ -69,7 +69,7 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
         request: What is to be explained of it.
         kept: What is known from earlier calls about the graph whose nodes or links are explained.
     """
-    kept = KeptForModel() if kept is None else kept
+    kept = ModelCache() if kept is None else kept
     if isinstance(data, Batch):
         data = listed(data)
     if isinstance(data, HeteroData) or _is_typed_list(data):
@@ -87,7 +87,7 @@ def task_of(predictor: Predictor, data: Any, request: Request, kept: KeptForMode
     return GraphTask(predictor, bare, request.index, request.target, data=data, kept=kept, at_hand=request.at_hand)
 
 
-def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request, kept: KeptForModel) -> AnyTask:
+def task_of_call(predictor: Predictor, x: Any, edge_index: Any, request: Request, kept: ModelCache) -> AnyTask:
     """Makes the task of one call of PyG's ``Explainer``, which explains one prediction, or several of one type.
 
     Args:
@@ -131,7 +131,7 @@ def _refuse_links_unsaid(predictor: Predictor, request: Request) -> None:
 
 
 def _task_on_one(
-    predictor: Predictor, graph: InputGraph, request: Request, kept: KeptForModel, data: Any
+    predictor: Predictor, graph: InputGraph, request: Request, kept: ModelCache, data: Any
 ) -> NodeTask | LinkTask:
     """Makes a task of nodes or links of one graph, flat or of one type."""
     known: dict[str, Any] = {"graph_index": request.graph_index, "limit": request.limit, "data": data, "kept": kept}
@@ -158,7 +158,7 @@ def _task_on_one(
     )
 
 
-def _typed_task(predictor: Predictor, data: Any, request: Request, kept: KeptForModel) -> AnyTask:
+def _typed_task(predictor: Predictor, data: Any, request: Request, kept: ModelCache) -> AnyTask:
     """Makes a task on heterogeneous graphs."""
     if predictor.level == "graph":
         if request.graph_index is not None:
@@ -172,7 +172,7 @@ def _typed_task(predictor: Predictor, data: Any, request: Request, kept: KeptFor
 
 
 def _typed_one(
-    predictor: Predictor, typed: TypedGraph, request: Request, kept: KeptForModel, data: Any
+    predictor: Predictor, typed: TypedGraph, request: Request, kept: ModelCache, data: Any
 ) -> NodeTask | LinkTask:
     """Makes a task of nodes or links of one heterogeneous graph."""
     if predictor.level == "node" and request.node_type is None:
@@ -184,7 +184,7 @@ def _typed_one(
 
 
 def _typed_graphs(
-    predictor: Predictor, graphs: list[TypedGraph], request: Request, kept: KeptForModel, data: Any
+    predictor: Predictor, graphs: list[TypedGraph], request: Request, kept: ModelCache, data: Any
 ) -> GraphTask:
     """Makes a task of whole heterogeneous graphs."""
     if not graphs:

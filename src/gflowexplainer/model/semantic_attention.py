@@ -1,8 +1,8 @@
 """Holds HAN's attention over relations as it is on the whole graph, whatever part of it the model is given.
 
 ``HANConv`` weighs relations by an average over all nodes that it sees. On a disjoint union of subgraphs that would be
-an average over all of them, and one subgraph would change what the model says of another. What the attention is on the
-user's graph belongs to the model there, so it is recorded once and kept.
+an average over all of them, and one subgraph would change what the model predicts for another. What the attention is on
+the user's graph belongs to the model there, so it is recorded once and kept.
 """
 
 from __future__ import annotations

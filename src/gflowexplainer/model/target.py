@@ -74,7 +74,7 @@ class Target:
         return Target(self.prediction[index], label, self.scale[index])
 
     def log_preservation(self, prediction: Tensor, instance: Tensor) -> Tensor:
-        """Says how well predictions ``[Q, C]`` hold the target of their instances: a logarithm <= 0, shape ``[Q]``.
+        """Returns how well predictions ``[Q, C]`` preserve the target of their instances, a logarithm, ``[Q]``.
 
         Classification: the log-probability of the class. Regression: a Gaussian in the deviation.
         """
@@ -84,7 +84,7 @@ class Target:
         return prediction.gather(1, self.label[instance, None])[:, 0].clamp(min=TINY).log()
 
     def strength(self, prediction: Tensor, instance: Tensor) -> Tensor:
-        """Says how strongly predictions ``[Q, C]`` speak for the target, in units that add up, shape ``[Q]``.
+        """Returns how strongly predictions ``[Q, C]`` speak for the target, in units that add up, shape ``[Q]``.
 
         Classification: the log-odds of the class, which do not saturate. Regression: the value itself, so that what
         raises it and what lowers it can be told apart.
@@ -134,8 +134,9 @@ def _bare_prediction(predictor: Predictor, instances: Instances) -> Tensor:
     kept = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
     kept[instances.roots] = True
     index = torch.arange(len(instances), device=instances.device)
-    parts = []
-    for chunk in predictor.chunks(predictor.cost(instances)):
+
+    def predict(chunk: slice) -> Tensor:
         begin, end = int(instances.ptr[chunk.start]), int(instances.ptr[chunk.stop])
-        parts.append(predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate", alone=True))
-    return torch.cat(parts)
+        return predictor.predict(instances, index[chunk], kept[begin:end], removal="isolate", alone=True)
+
+    return predictor.in_chunks(instances, index, predict)

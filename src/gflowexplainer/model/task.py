@@ -24,7 +24,7 @@ from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.typed import TypedGraph
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.observer import Observation, Observer, observe_graphs
 from gflowexplainer.model.positions import positions
 from gflowexplainer.model.predictor import Predictor
@@ -103,7 +103,7 @@ class NodeTask(Task):
         data: The graph as the user passed it.
         kept: What is known from earlier calls, and where this task leaves what it finds out.
         node_type: In the flat form of a heterogeneous graph, the type of the nodes; ids are then those of the type.
-        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is asked where it is.
+        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is evaluated where it is.
     """
 
     def __init__(
@@ -116,11 +116,11 @@ class NodeTask(Task):
         graph_index: GraphIndex | None = None,
         limit: int | None = None,
         data: Any = None,
-        kept: KeptForModel | None = None,
+        kept: ModelCache | None = None,
         node_type: str | None = None,
         at_hand: bool = False,
     ) -> None:
-        self._kept = kept = KeptForModel() if kept is None else kept
+        self._kept = kept = ModelCache() if kept is None else kept
         predictor.settle(kept.locality(predictor, graph))
         small = graph.x.size(0) + graph.edge_index.size(1) <= SMALL
         if at_hand and small and graph_index is None and _is_few(index) and _is_far(graph):
@@ -167,7 +167,7 @@ class NodeTask(Task):
             return None
         whole = self._observer.whole
         if whole is not None:
-            # What the model says of the whole graph is what it says of an instance in its surroundings.
+            # What the model predicts on the whole graph is what it predicts for an instance in its surroundings.
             read = self.predictor.read(whole.output[nodes]) if whole.prediction is None else whole.prediction[nodes]
             return read.argmax(dim=1)
         return Target.of(self.predictor, self._instances(nodes)).label
@@ -268,7 +268,7 @@ class GraphTask(Task):
         target: Classes or values to preserve instead of the predicted ones: one a graph, or one each.
         data: The graphs as the user passed them.
         kept: What is known from earlier calls.
-        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is asked where it is.
+        at_hand: Whether few predictions on a GPU may be worked on on the CPU. The model is evaluated where it is.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class GraphTask(Task):
         target: Any = None,
         *,
         data: Any = None,
-        kept: KeptForModel | None = None,
+        kept: ModelCache | None = None,
         at_hand: bool = False,
     ) -> None:
         if len(graphs) == 0:
@@ -288,7 +288,7 @@ class GraphTask(Task):
         self._graphs = [graphs[place] for place in places]
         for number, graph in zip(places, self._graphs, strict=True):
             check_graph(graph.x, graph.edge_index, f"graph {number}")
-        kept = KeptForModel() if kept is None else kept
+        kept = ModelCache() if kept is None else kept
         predictor.settle(kept.locality(predictor, self._graphs[0]))
         if at_hand and len(places) <= FEW and all(_is_far(graph) for graph in self._graphs):
             self._graphs = [graph.on_cpu() for graph in self._graphs]
@@ -349,14 +349,14 @@ def _refuse_differing(known: Mapping[str, Any], others: Mapping[str, Any]) -> No
 
 
 def _is_few(index: Any) -> bool:
-    """Says whether an index, not checked yet, names at most :data:`FEW` nodes."""
+    """Returns whether an index, not checked yet, names at most :data:`FEW` nodes."""
     if isinstance(index, Tensor):
         return index.numel() <= FEW
     return isinstance(index, int) or (isinstance(index, Sequence) and len(index) <= FEW)
 
 
 def _is_far(graph: InputGraph) -> bool:
-    """Says whether a graph lies on a GPU and is handed to the model as it is."""
+    """Returns whether a graph lies on a GPU and is handed to the model as it is."""
     return graph.x.is_cuda and graph.typed is None
 
 

@@ -15,7 +15,7 @@ from gflowexplainer.graphs.links import DETOUR
 from gflowexplainer.graphs.typed import EdgeType
 from gflowexplainer.model.config import config_to_dict, model_config_of
 from gflowexplainer.model.input_forms import usual_call, usual_form
-from gflowexplainer.model.kept import KeptForModel
+from gflowexplainer.model.kept import ModelCache
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.requests import AnyTask, Request, node_type_of, task_of, task_of_call
 from gflowexplainer.ops.memory import model_budget
@@ -38,7 +38,7 @@ class TaskBuilder:
     """
 
     settings: Settings
-    kept: KeptForModel
+    kept: ModelCache
     known: ModelConfig | None = None
     num_hops: int | None = None
     memory_budget: int | None = None

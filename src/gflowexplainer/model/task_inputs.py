@@ -1,4 +1,4 @@
-"""The inputs of a task: a flat batch of instances, with everything that the model says of them."""
+"""The inputs of a task: a flat batch of instances, with everything that the model predicts for them."""
 
 from __future__ import annotations
 

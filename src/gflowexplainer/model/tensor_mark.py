@@ -1,4 +1,4 @@
-"""Tells whether tensors are what they were, without keeping them alive.
+"""Finds out whether tensors are what they were, without keeping them alive.
 
 Torch counts what is written to a tensor; some of the contents are compared too, as ``tensor.data`` can be written to
 uncounted.
@@ -22,7 +22,7 @@ _NUMPY = {torch.float32, torch.float64, torch.int64, torch.int32, torch.bool}
 
 
 class TensorMark:
-    """Tells whether tensors are still the same ones, with the contents that they had.
+    """Returns whether tensors are still the same ones, with the contents that they had.
 
     Args:
         tensors: The tensors, by name.

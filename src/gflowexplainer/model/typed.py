@@ -191,7 +191,7 @@ class TypedPredictor(Predictor):
         return torch.stack([torch.nonzero(node_type == names.index(end)).flatten()[:1] for end in (source, target)])
 
     def _flat(self, answer: Any, call: TypedCall) -> Tensor:
-        """Puts what the model says of the nodes of one type to their places in the flat graph; 0 at others."""
+        """Puts what the model predicts for the nodes of one type into their places in the flat graph; 0 at others."""
         if self.level != "node":
             return answer
         own = call.nodes[_needed("node_type", self.node_type)]
@@ -268,7 +268,7 @@ class _Watch:
         return keep
 
     def _type_of(self, name: str, given: list[Any]) -> str | None:
-        """Tells the node type that a layer's output is about; ``None`` if it cannot be told."""
+        """Returns the node type of a layer's output; ``None`` if it cannot be told."""
         if len(self.graph.node_types) == 1:
             return self.graph.node_types[0]
         for value in given:

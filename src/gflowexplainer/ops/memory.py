@@ -9,7 +9,7 @@ import torch
 from gflowexplainer.errors import ConfigError
 
 LOOKED_AT = 1 << 28
-"""Bytes below which nobody looks how much memory there is."""
+"""Allocations up to this size are not checked."""
 
 
 def free_memory(device: torch.device) -> int:

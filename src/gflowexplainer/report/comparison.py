@@ -11,7 +11,7 @@ from gflowexplainer.drawing.case import Case
 from gflowexplainer.report.tables import NOT_THERE, Table, number
 
 
-def comparison(cases: Sequence[Case], mine: str = "this run") -> list[Table]:
+def comparison(cases: Sequence[Case]) -> list[Table]:
     """Makes a table of the runs that cases are compared with; none if there are none.
 
     Each run is counted over the instances that it explains; shared nodes are those of both first subgraphs over those
@@ -21,7 +21,7 @@ def comparison(cases: Sequence[Case], mine: str = "this run") -> list[Table]:
     if not names:
         return []
     heads = ("run", "instances", "class kept with only it", "class changed without it", "nodes", "nodes shared")
-    rows = [_row(mine, [(case.explanation, case.explanation) for case in cases], alone=True)]
+    rows = [_row("this run", [(case.explanation, case.explanation) for case in cases], alone=True)]
     for name in names:
         rows.append(_row(name, [(case.explanation, case.beside[name]) for case in cases if name in case.beside]))
     return [Table("Comparison of the first subgraphs", heads, tuple(rows))]

@@ -13,6 +13,8 @@ from gflowexplainer.drawing.layout import layout, turned
 from gflowexplainer.explanation.ranked_subgraphs import counted
 
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+_SIZE = 180
+"""Width and height of the picture of a motif."""
 
 
 def motif_page(catalogue: MotifCatalogue, title: str, classes: Sequence[str] | None = None) -> str:
@@ -64,9 +66,9 @@ def _card(motif: Motif, kinds: Sequence[str]) -> str:
     return f'<div class="card"><h3>motif {motif.number}</h3>{motif_svg(motif.form, kinds)}<dl>{listed}</dl></div>'
 
 
-def motif_svg(form: CanonicalForm, kinds: Sequence[str], size: int = 180) -> str:
+def motif_svg(form: CanonicalForm, kinds: Sequence[str]) -> str:
     """Draws a motif as SVG; the colour of a node is the place of its label in ``kinds``."""
-    places = _places(form, size)
+    places = _places(form)
     lines = "".join(
         f'<line x1="{places[i][0]:.1f}" y1="{places[i][1]:.1f}" x2="{places[j][0]:.1f}" y2="{places[j][1]:.1f}" '
         'stroke="#555" stroke-width="2"/>'
@@ -79,13 +81,13 @@ def motif_svg(form: CanonicalForm, kinds: Sequence[str], size: int = 180) -> str
     )
     words = f"A motif of {counted(len(form), 'node')}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" height="{size}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" width="{_SIZE}" height="{_SIZE}" '
         f'role="img" aria-label="{words}">{lines}{dots}</svg>'
     )
 
 
-def _places(form: CanonicalForm, size: int) -> np.ndarray:
+def _places(form: CanonicalForm) -> np.ndarray:
     """Places nodes true to their distances, shape ``[n, 2]``, always in the same way."""
     place = turned(layout(len(form), [(i, j) for i, j, _ in form.edges]))
-    scale = (size - 40) / max(float(np.ptp(place, axis=0).max()), 1e-9) if len(form) > 1 else 0.0
-    return size / 2 + scale * (place - (place.max(axis=0) + place.min(axis=0)) / 2)
+    scale = (_SIZE - 40) / max(float(np.ptp(place, axis=0).max()), 1e-9) if len(form) > 1 else 0.0
+    return _SIZE / 2 + scale * (place - (place.max(axis=0) + place.min(axis=0)) / 2)

@@ -35,7 +35,9 @@ from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.storage.files import file_name, is_file, read_json, write_json, write_text
 from gflowexplainer.storage.identity import differences
 from gflowexplainer.storage.provenance import command_line, environment
+from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.folder import EXPLAINER
 
 if TYPE_CHECKING:
     from gflowexplainer.report import Case, Report
@@ -54,7 +56,7 @@ KIND = "case"
 
 OWN = (
     *(CONFIG, ENVIRONMENT, RESULTS, TABLES, REPORT, "results.md", "results.tex", METRICS),
-    *("explainer.safetensors", "checkpoint.safetensors", EXPLANATIONS, CASES, "figures", "attempts"),
+    *(EXPLAINER, CHECKPOINT, EXPLANATIONS, CASES, "figures", "attempts"),
 )
 """Everything that a run writes, and a run that begins anew deletes."""
 

@@ -37,7 +37,7 @@ class Reward(ABC):
     Args:
         predictor: The explained model.
         instances: The instances; every subgraph passed later refers to these.
-        target: What is to be held; asked from the model if not given.
+        target: What is to be preserved; the model's own prediction if not given.
         beta: Reward exponent.
         relative: Whether ``beta`` is relative to the instance's spread of log-rewards.
         min_nodes: Smaller subgraphs get a reward of practically zero
@@ -147,11 +147,11 @@ class Reward(ABC):
         self.spread = torch.where(spread > _NO_SPREAD, spread, 1.0)
 
     def settle_spread(self) -> None:
-        """Bounds the spreads that were measured, where a reward knows of a bound; this one does not."""
+        """Applies a lower bound to the measured spreads; none by default."""
         return
 
     def node_values(self) -> Tensor | None:
-        """Returns what the policy may be told of each node before it begins, shape ``[n, V]``; ``None`` for nothing."""
+        """Returns additional node features for the policy, shape ``[n, V]``; ``None`` for none."""
         return None
 
     def exchange(self, gather: Callable[..., tuple[Tensor, ...]]) -> None:
@@ -181,18 +181,18 @@ class Reward(ABC):
         What is removed goes as the reward's own ``removal`` says, unless another one is given.
         """
         removal = self.removal if removal is None else removal
-        cost = self.predictor.cost(self.instances)[subgraphs.instance]
-        parts = []
+
+        def predict(chunk: slice) -> Tensor:
+            part = subgraphs[chunk]
+            kept = self.kept_mask(part)
+            if without:
+                kept = ~kept
+                if self.predictor.level != "graph":
+                    kept |= self._root_mask(part.instance)
+            return self.predictor.predict(self.instances, part.instance, kept, removal, alone=not without)
+
         with self.predictor.evaluating():
-            for chunk in self.predictor.chunks(cost):
-                part = subgraphs[torch.arange(chunk.start, chunk.stop, device=cost.device)]
-                kept = self.kept_mask(part)
-                if without:
-                    kept = ~kept
-                    if self.predictor.level != "graph":
-                        kept |= self._root_mask(part.instance)
-                parts.append(self.predictor.predict(self.instances, part.instance, kept, removal, alone=not without))
-        return torch.cat(parts)
+            return self.predictor.in_chunks(self.instances, subgraphs.instance, predict)
 
     def _root_mask(self, instance: Tensor) -> Tensor:
         _, node = ranges(self.instances.ptr[instance], self.instances.node_counts[instance])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gflowexplainer.ops.sorting import find_sorted, first_of_each
+from gflowexplainer.ops.sorting import find_sorted, first_of_each, order_of
 
 
 class KeyedCache:
@@ -41,8 +41,8 @@ class KeyedCache:
             self._keys, self._values = keys[:0], values[:0]
             keys, values = keys[: self.capacity], values[: self.capacity]
         keys, values = torch.cat([self._keys, keys]), torch.cat([self._values.to(values), values])
-        self._keys, order = keys.sort()
-        self._values = values[order]
+        order = order_of(keys, runs=True)
+        self._keys, self._values = keys[order], values[order]
 
     def exchange(self, gather: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> None:
         """Tells other tables what was added since the last exchange, and learns the same from them.

@@ -90,11 +90,11 @@ def find_consensus(
 ) -> Consensus:
     """Learns what preserves predictions in general from random subgraphs of all instances.
 
-    Where asking the model is dear, few are measured; as many again where what is learned from them says little.
+    Where evaluating the model is dear, few are measured; as many again where what is learned from them says little.
 
     Args:
         settings: All settings.
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         lost: What the model loses without nodes of these instances, as far as it was asked already.
         most: Rollouts that it is learned from at most, over all instances, of which there are few; two of each at
             least.
@@ -117,7 +117,7 @@ def find_consensus(
 
 
 def _num_measured(predictor: Predictor, instances: Instances, settings: Settings) -> tuple[int, bool]:
-    """Says how many rollouts of each instance a consensus is learned from, and whether more would be dear."""
+    """Returns how many rollouts of each instance a consensus is learned from, and whether more would be dear."""
     each = float(predictor.cost(instances).double().mean()) * MEASURED_NODES * settings.num_contexts
     least, most = _MEASURED
     total = min(max(int(_WORK / each), least), most)

@@ -48,7 +48,7 @@ def cohesion_of(instances: Instances, subgraphs: Subgraphs) -> Tensor:
 def find_cohesion(fitting: Fitting, rating: Tensor) -> float:
     """Returns what it counts, beside shared evidence, that a subgraph holds together; 0 where only evidence counts.
 
-    Only of explained nodes, where all edges are alike; the model is asked whether that does as much to it.
+    Only of explained nodes, where all edges are alike; it counts only where such subgraphs do as much to the model.
 
     Args:
         fitting: What the evidence was fitted to.

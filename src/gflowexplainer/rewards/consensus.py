@@ -88,7 +88,7 @@ class Consensus:
         found = {"basis": self.basis, "weight": self.weight, "trials": rows}
         found["numbers"] = torch.tensor(scalars, dtype=torch.double)
         if self.gradients.share:
-            found["blank"] = self.gradients.blank
+            found["blank"] = self.gradients.baseline
         if self.likeness.counts:
             found |= self.likeness.tensors()
         return found | ({"names": self.names} if self.names.numel() else {})
@@ -116,7 +116,7 @@ class Consensus:
         """Moves the weights to ``device``."""
         if self.basis.device == self.weight.device == torch.device(device):
             return self
-        gradients = replace(self.gradients, blank=self.gradients.blank.to(device))
+        gradients = replace(self.gradients, baseline=self.gradients.baseline.to(device))
         basis, weight, names = (tensor.to(device) for tensor in (self.basis, self.weight, self.names))
         likeness = self.likeness.to(device)
         return replace(self, basis=basis, weight=weight, gradients=gradients, likeness=likeness, names=names)

@@ -53,7 +53,7 @@ _STRONGEST = 2.2
 
 
 class ConsensusReward(Reward):
-    """The evidence of a subgraph, as a :class:`Consensus` sees it. It asks the model nothing.
+    """The evidence of a subgraph under a :class:`Consensus`; the model is not evaluated.
 
     Args:
         predictor: The explained model.
@@ -219,10 +219,6 @@ class ConsensusReward(Reward):
         if not self.consensus.spread:
             self.consensus = replace(self.consensus, spread=float(self.spread.median()))
         least = _LEAST_SPREAD * self.consensus.spread
-        if self.spread.is_cpu:
-            spread = np.maximum(self.spread.numpy(), least)
-            self.spread, self._tie = torch.from_numpy(spread), torch.from_numpy(_TIE * spread.astype(np.float64))
-            return
         self.spread = self.spread.clamp(min=least)
         self._tie = _TIE * self.spread.double()
 
@@ -314,14 +310,19 @@ class ConsensusReward(Reward):
         self, members: NDArray[Any], filled: NDArray[Any], one: NDArray[Any], other: NDArray[Any]
     ) -> NDArray[Any]:
         """Does the same for a single small instance: pairs that are no neighbours add nothing."""
-        value = np.zeros(self.instances.num_nodes**2)
-        value[self.instances.array("neighbor_key")] = self.entry_value.numpy()
         place = members.take(one, axis=1) * self.instances.num_nodes + members.take(other, axis=1)
-        pairs = value[place]
+        pairs = self._matrix[place]
         if not filled.all():
             pairs *= filled.take(other, axis=1)
         row = np.arange(members.shape[0]).repeat(one.size)
         return np.bincount(row, weights=pairs.reshape(-1), minlength=members.shape[0])
+
+    @cached_property
+    def _matrix(self) -> NDArray[Any]:
+        """The evidence of the edge between each pair of nodes of a single small instance, ``[n * n]``."""
+        value = np.zeros(self.instances.num_nodes**2)
+        value[self.instances.array("neighbor_key")] = self.entry_value.numpy()
+        return value
 
     def _directed(self, value: Numbers) -> Numbers:
         """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""

@@ -27,7 +27,7 @@ class ContextReward(Reward):
     .. math:: R(s) = \frac{1}{M} \sum_{m=1}^M P_\Phi(y \mid G[s \cup T_m])
 
     A small subgraph fed alone to a GNN is far from anything the GNN was trained on, and its answer says
-    little. Here the subgraph is always asked about in context: :math:`T_1, \dots, T_M` are random subsets of
+    little. Here the subgraph is always evaluated in context: :math:`T_1, \dots, T_M` are random subsets of
     the instance's nodes, each node kept with probability :math:`\alpha`. They are a function of seed and node
     ids, so the reward is deterministic and can be cached, and no batch changes it.
 
@@ -96,7 +96,7 @@ class ContextReward(Reward):
         return torch.cat(parts)
 
     def _mean_held(self, subgraphs: Subgraphs) -> Tensor:
-        """Averages over the contexts, asking the model once about each different union: the log-reward, ``[B]``."""
+        """Averages over the contexts, evaluating each distinct union once: the log-reward, ``[B]``."""
         members = subgraphs.members.clamp(min=0)
         new = subgraphs.filled & ~self._contexts[:, members]
         keys = torch.where(new, self.instances.key[members], 0).sum(dim=-1)
@@ -117,11 +117,10 @@ class ContextReward(Reward):
         return held.mean(dim=0)
 
     def _evaluate_unions(self, subgraphs: Subgraphs, context: Tensor, row: Tensor) -> Tensor:
-        """Asks how well, or how strongly, the union of subgraph ``row`` and ``context`` holds the target, ``[Q]``."""
+        """Returns how well or how strongly the unions of subgraph ``row`` and ``context`` hold the target, ``[Q]``."""
         instance = subgraphs.instance[row]
-        cost = self.predictor.cost(self.instances)[instance]
-        parts = []
-        for chunk in self.predictor.chunks(cost):
+
+        def evaluate(chunk: slice) -> Tensor:
             part = instance[chunk]
             counts = self.instances.node_counts[part]
             owner, node = ranges(self.instances.ptr[part], counts)
@@ -131,7 +130,7 @@ class ContextReward(Reward):
             kept[(members + shift)[members >= 0]] = True
             prediction = self.predictor.predict(self.instances, part, kept, self.removal)
             if self.average == "probability":
-                parts.append(self.target.log_preservation(prediction, part).exp())
-            else:
-                parts.append(self.target.strength(prediction, part))
-        return torch.cat(parts)
+                return self.target.log_preservation(prediction, part).exp()
+            return self.target.strength(prediction, part)
+
+        return self.predictor.in_chunks(self.instances, instance, evaluate)

@@ -42,7 +42,7 @@ def effect_of(inputs: TaskInputs, best: Subgraphs) -> Effect:
     """Keeps, and then removes, the subgraph of each instance that is rated best; the model says what that does.
 
     Args:
-        inputs: The instances, with what the model says of them; classes, not values.
+        inputs: The instances, with what the model predicts for them; classes, not values.
         best: A subgraph of each instance, in their order.
     """
     label = inputs.target.label

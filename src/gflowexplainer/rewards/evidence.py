@@ -15,7 +15,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.sorting import find_sorted
-from gflowexplainer.rewards.kinds import MAX_KINDS, are_few, find_names, told_apart
+from gflowexplainer.rewards.kinds import MAX_KINDS, find_categories, has_few_kinds, one_hot
 from gflowexplainer.rewards.occlusion import losses
 
 _ROWS_AT_ONCE = 8192
@@ -176,16 +176,16 @@ def basis_of(raw: Tensor) -> Tensor:
 
 
 def has_shared(inputs: TaskInputs, names: Tensor) -> bool:
-    """Says whether nodes of different instances, with features of these ``names``, are told apart by few columns."""
+    """Returns whether nodes of different instances, with features of these ``names``, are told apart by few columns."""
     instances = inputs.instances
-    return instances.level != "graph" or instances.num_types > 1 or are_few(instances.rows(), names)
+    return instances.level != "graph" or instances.num_types > 1 or has_few_kinds(instances.rows(), names)
 
 
-def find_names_of(inputs: TaskInputs) -> Tensor:
+def find_categories_of(inputs: TaskInputs) -> Tensor:
     """Returns the features of nodes of graphs that are names, shape ``[V, 2]``; none of typed graphs."""
     instances = inputs.instances
     by_features = instances.level == "graph" and instances.num_types == 1 and instances.other_end is None
-    return find_names(instances.rows() if by_features else instances.x[:0])
+    return find_categories(instances.rows() if by_features else instances.x[:0])
 
 
 def raw_evidence(
@@ -202,10 +202,10 @@ def raw_evidence(
     lies on a way between both ends.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         kind: Which columns.
         own: The :func:`~gflowexplainer.rewards.occlusion.losses`, where they are known already.
-        names: Which features of nodes of graphs are names; see :func:`~gflowexplainer.rewards.kinds.find_names`.
+        names: Which features of nodes of graphs are names; see :func:`~gflowexplainer.rewards.kinds.find_categories`.
     """
     if inputs.instances.other_end is not None:
         return _link_evidence(inputs)
@@ -225,7 +225,7 @@ def _shared(inputs: TaskInputs, names: Tensor | None) -> Tensor:
         return _typed_evidence(inputs)
     if inputs.instances.level == "graph":
         features = inputs.instances.rows()
-        return features if names is None else told_apart(features, names)
+        return features if names is None else one_hot(features, names)
     if inputs.node_prediction is None:
         raise ConfigError(
             "The consensus reward needs what the model predicts at every node. Pass 'node_prediction' or use "
@@ -250,7 +250,7 @@ def _predictions(inputs: TaskInputs) -> Tensor:
 
 
 def tells_by_features(inputs: TaskInputs) -> bool:
-    """Says whether few features tell nodes apart that have classes of their own, beside what is predicted there."""
+    """Returns whether few features tell nodes apart that have classes of their own, beside what is predicted there."""
     instances = inputs.instances
     if instances.level == "graph" or instances.num_types > 1 or inputs.target.label is None:
         return False
@@ -270,7 +270,7 @@ def _few_features(inputs: TaskInputs) -> Tensor:
 
 
 def has_own_class(inputs: TaskInputs) -> bool:
-    """Says whether the last column of shared evidence is the probability of the explained class."""
+    """Returns whether the last column of shared evidence is the probability of the explained class."""
     classes = inputs.node_prediction is not None and inputs.target.label is not None
     return classes and inputs.instances.level != "graph" and inputs.instances.other_end is None
 

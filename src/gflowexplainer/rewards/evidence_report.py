@@ -1,4 +1,4 @@
-"""What a user is told about the evidence that a consensus was learned from: whether it describes the model at all."""
+"""The report on the evidence behind a consensus: how well it predicts the model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EvidenceReport:
 
     @property
     def explained(self) -> float:
-        """Share of what the model says of random subgraphs, within instances, that the chosen evidence predicts."""
+        """Share of what the model does on random subgraphs, within instances, that the chosen evidence predicts."""
         return self.chosen.explained
 
     @property

@@ -28,7 +28,7 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
 
     Args:
         settings: All settings.
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         consensus: What preserves predictions in general, where it was learned before; otherwise it is learned from
             these instances. Only the consensus reward uses it.
     """
@@ -38,7 +38,7 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
         consensus = find_consensus(settings, inputs, lost) if consensus is None else consensus
         own = lost.evidence(followed=consensus.uses_own, gradients=consensus.gradients) if consensus.needs_own else None
         raw = raw_evidence(inputs, consensus.chosen.evidence, own, consensus.names)
-        own = None if own is None else consensus.likeness.bring_near(inputs, own, consensus.names)
+        own = None if own is None else consensus.likeness.shrink(inputs, own, consensus.names)
     reward = build_reward(settings, inputs, raw=raw, own=own, consensus=consensus)
     calibrate(reward, settings)
     return reward
@@ -56,7 +56,7 @@ def build_reward(
 
     Args:
         settings: All settings.
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         raw: The :func:`~gflowexplainer.rewards.evidence.raw_evidence` of their nodes, for the consensus reward.
         own: What the model loses without each of them, where the consensus needs it.
         consensus: What preserves predictions in general, for the consensus reward.

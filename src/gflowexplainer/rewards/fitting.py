@@ -17,7 +17,7 @@ from gflowexplainer.ops.segments import segment_argmax
 from gflowexplainer.rewards.candidates import Candidates
 from gflowexplainer.rewards.effect import Effect, effect_of
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
-from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_out
+from gflowexplainer.rewards.least_squares import LeastSquares, Regularization, held_out
 from gflowexplainer.rewards.measuring import Measurements
 
 CAUTION, WORTH = (1.0, 10.0, 100.0), 0.05
@@ -52,7 +52,7 @@ class Fitting:
     """What all candidates are fitted to, and scored on: the same subgraphs, classes and folds.
 
     Attributes:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         subgraphs: ``B`` subgraphs of all instances.
         fold: The fold of each subgraph, from 0, shape ``[B]``.
     """
@@ -76,16 +76,20 @@ class Fitting:
     def _classes(self) -> int:
         return 0 if self.label is None else self.inputs.target.prediction.size(1)
 
-    def weights(self, description: Description, found: Measurements, held_back: Restraint) -> Tensor:
+    def weights(self, description: Description, found: Measurements, regularization: Regularization) -> Tensor:
         """Fits what was measured; see :class:`~gflowexplainer.rewards.least_squares.LeastSquares`."""
         rows, instance = description.rows[found.rows], self.subgraphs.instance[found.rows]
         fitted = LeastSquares(rows, found.value, instance, self.label, description.ridge)
-        return fitted.weights(self._classes, held_back)
+        return fitted.weights(self._classes, regularization)
 
-    def held_out(self, description: Description, found: Measurements, held_back: Sequence[Restraint]) -> list[float]:
+    def held_out(
+        self, description: Description, found: Measurements, regularizations: Sequence[Regularization]
+    ) -> list[float]:
         """Scores such fits where they were not fitted; see :func:`held_out`."""
         rows, instance, fold = (of[found.rows] for of in (description.rows, self.subgraphs.instance, self.fold))
-        return held_out(rows, found.value, instance, self.label, self._classes, description.ridge, held_back, fold)
+        return held_out(
+            rows, found.value, instance, self.label, self._classes, description.ridge, regularizations, fold
+        )
 
     def rating(self, description: Description, weights: Tensor) -> Tensor:
         """Returns the evidence per node of the subgraphs by weights ``[C + 1, P]``, shape ``[B]``."""
@@ -93,9 +97,9 @@ class Fitting:
         return (description.rows * own).sum(dim=1) / self.subgraphs.size
 
     def effect(self, rating: Tensor) -> Effect | None:
-        """Asks the model what the subgraphs do whose ``rating`` ``[B]`` is best; ``None`` of values.
+        """Evaluates what the subgraphs do whose ``rating`` ``[B]`` is best; ``None`` of values.
 
-        ``None`` too where the model cannot be asked about so little, as one with a norm over a single node.
+        ``None`` too where the model cannot be evaluated on so little, as one with a norm over a single node.
         """
         if self.label is None:
             return None
@@ -121,19 +125,19 @@ class Fitting:
     ) -> Iterator[Tried]:
         """Fits one kind of evidence to what was measured, with one set of weights and, where it may, by class.
 
-        What explains no more than ``least`` is not worth asking the model about.
+        What explains no more than ``least`` is not worth evaluating the model for.
         """
         shared = kind.is_shared
         # Weights of gradients that are held back more rate best what does less to the model.
-        held_back = [Restraint(caution=factor) for factor in (CAUTION[:1] if by_gradients else CAUTION)]
+        tried = [Regularization(caution=factor) for factor in (CAUTION[:1] if by_gradients else CAUTION)]
         # What the model loses without a node means the same in every class.
         for by_class in (False, True) if self.several and shared else (False,):
-            told = self.held_out(description, found, held_back)
+            told = self.held_out(description, found, tried)
             place = told.index(max(told)) if by_class else _worth(told)
-            explained, best = told[place], held_back[place]
+            explained, best = told[place], tried[place]
             if self.label is not None:
                 # By class, penalties are those that were best for all.
-                held_back = [Restraint(pooling, best.caution) for pooling in candidates.poolings(self.label)]
+                tried = [Regularization(pooling, best.caution) for pooling in candidates.poolings(self.label)]
             weights = self.weights(description, found, best)
             effect = self.effect(self.rating(description, weights)) if shared and explained > least else None
             yield Tried(

@@ -2,7 +2,7 @@
 
 Without a node on the way to others, all is lost that lies behind it, and a model may say anything of a graph with a
 hole in it; gradients see neither. Both say what a node adds, in the same units. What each counts is fitted to what the
-model says of random subgraphs in the smallest contexts, where much of what lies behind others is cut off anyway.
+model predicts for random subgraphs in the smallest contexts, where much of what lies behind others is cut off anyway.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from torch import Tensor
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.evidence import RIDGE
-from gflowexplainer.rewards.gradients import GradientShare, telling_nothing
-from gflowexplainer.rewards.least_squares import LeastSquares, Restraint
+from gflowexplainer.rewards.gradients import GradientShare, mean_baseline
+from gflowexplainer.rewards.least_squares import LeastSquares, Regularization
 from gflowexplainer.rewards.measuring import Measurements, gradients_of_some, sums_over
 
 LEAST = 0.2
@@ -27,7 +27,7 @@ def find_gradient_share(
     """Finds what gradients count in own evidence of values: nothing where there are none, or of links and types.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         subgraphs: ``B`` subgraphs of them.
         found: What was measured of these.
         lost: What is lost without each of their nodes, shape ``[n, 1]``.
@@ -36,14 +36,14 @@ def find_gradient_share(
     instances = inputs.instances
     if instances.other_end is not None or instances.num_types > 1:
         return GradientShare()
-    blank = telling_nothing(instances)
-    some = None if blank is None else gradients_of_some(inputs, seed, blank)
-    if blank is None or some is None:
+    baseline = mean_baseline(instances)
+    some = None if baseline is None else gradients_of_some(inputs, seed, baseline)
+    if baseline is None or some is None:
         return GradientShare()
     added, asked = some
     rows = torch.nonzero(asked[subgraphs.instance]).flatten()
     share, usual = fit_share(subgraphs[rows], found.value[rows], lost[:, 0], added)
-    return GradientShare(share, usual, blank) if share >= LEAST else GradientShare()
+    return GradientShare(share, usual, baseline) if share >= LEAST else GradientShare()
 
 
 def fit_share(subgraphs: Subgraphs, measured: Tensor, lost: Tensor, added: Tensor) -> tuple[float, float]:
@@ -60,7 +60,7 @@ def fit_share(subgraphs: Subgraphs, measured: Tensor, lost: Tensor, added: Tenso
     sums = [sums_over(subgraphs, value.double()) for value in (lost, added)]
     description = torch.stack([*sums, subgraphs.size.double()], dim=1)
     ridge = torch.full((description.size(1),), RIDGE, dtype=torch.double, device=description.device)
-    weight = LeastSquares(description, measured, subgraphs.instance, None, ridge).weights(0, Restraint())[-1]
+    weight = LeastSquares(description, measured, subgraphs.instance, None, ridge).weights(0, Regularization())[-1]
     by_loss, by_gradient = weight[:2].clamp(min=0).tolist()
     if by_gradient <= 0:
         return 0.0, 0.0

@@ -20,9 +20,9 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 
 STEPS = 20
-"""Points of the way at which the model is asked."""
+"""Interpolation steps between baseline and input."""
 _COST = 4
-"""Times the memory that a call takes which is followed back."""
+"""Memory of a call with gradients, as a multiple of one without."""
 _TINY = 1e-300
 
 
@@ -33,53 +33,53 @@ class GradientShare:
     Attributes:
         share: What they count, in [0, 1].
         usual: What a node adds whose features tell nothing.
-        blank: Features that tell nothing, from which they start, shape ``[F]``; empty where they do not count.
+        baseline: Features that tell nothing, from which they start, shape ``[F]``; empty where they do not count.
     """
 
     share: float = 0.0
     usual: float = 0.0
-    blank: Tensor = field(default_factory=lambda: torch.zeros(0))
+    baseline: Tensor = field(default_factory=lambda: torch.zeros(0))
 
     def mix(self, lost: Tensor, added: Tensor | None) -> Tensor:
         """Returns the mean of what is lost and of what features add, where that is known, both ``[n, 1]``."""
         return lost if added is None else torch.lerp(lost, added.to(lost) + self.usual, self.share)
 
 
-def telling_nothing(instances: Instances) -> Tensor | None:
+def mean_baseline(instances: Instances) -> Tensor | None:
     """Returns the mean of the features of all nodes, shape ``[F]``; ``None`` where nothing can lead back to them."""
     x = instances.x
     return instances.rows().detach().mean(dim=0) if x.is_floating_point() and x.layout == torch.strided else None
 
 
-def integrated_gradients(inputs: TaskInputs, blank: Tensor | None = None) -> Tensor | None:
+def integrated_gradients(inputs: TaskInputs, baseline: Tensor | None = None) -> Tensor | None:
     """Returns what each node adds to the log-odds of the class of its instance, or to the value, shape ``[n]``.
 
     ``None`` where nodes have the same features, the model gives no gradient by them, or one instance is too much for
     the memory that predictions may take.
 
     Args:
-        inputs: The instances, with what the model says of them.
-        blank: Features that tell nothing, shape ``[F]``; :func:`telling_nothing` of these instances if not given.
+        inputs: The instances, with what the model predicts for them.
+        baseline: Features that tell nothing, shape ``[F]``; :func:`mean_baseline` of these instances if not given.
     """
     instances, label = inputs.instances, inputs.target.label
     cost = inputs.predictor.cost(instances) * _COST
-    if blank is not None and blank.shape != (instances.x.size(1),):
+    if baseline is not None and baseline.shape != (instances.x.size(1),):
         raise CheckpointError(
-            f"Gradients start from {tuple(blank.shape)} features, but a node has {instances.x.size(1)}. They belong to "
-            "another model or another version; fit again."
+            f"Gradients start from {tuple(baseline.shape)} features, but a node has {instances.x.size(1)}. They "
+            "belong to another model or another version; fit again."
         )
-    blank = telling_nothing(instances) if blank is None else blank
-    if blank is None or int(cost.max()) > inputs.predictor.memory_budget:
+    baseline = mean_baseline(instances) if baseline is None else baseline
+    if baseline is None or int(cost.max()) > inputs.predictor.memory_budget:
         return None
     every, found = torch.arange(len(instances), device=instances.device), list[Tensor]()
     moved = False
     for chunk in inputs.predictor.chunks(cost):
         index = every[chunk]
         part = instances.select(index)
-        # What surrounds an instance in the user's graph moves too, but is not asked about.
+        # What surrounds an instance in the user's graph moves too, but is not scored.
         outer, place = (part, slice(None)) if part.surroundings is None else (part.surroundings, part.place_outside)
         features = outer.rows().detach()
-        away = features - blank
+        away = features - baseline
         moved |= bool(away.any())
         total = torch.zeros_like(features)
         for step in range(STEPS):

@@ -21,7 +21,7 @@ _FARTHEST = 256
 """Whole numbers further apart than this are amounts."""
 
 
-def find_names(x: Tensor) -> Tensor:
+def find_categories(x: Tensor) -> Tensor:
     """Finds the whole numbers that name kinds of nodes, as pairs of column and value, shape ``[V, 2]``.
 
     They are those of columns of features ``[n, F]`` that hold nothing but whole numbers, three or more different ones
@@ -39,7 +39,7 @@ def find_names(x: Tensor) -> Tensor:
     return torch.cat(found) if found else torch.zeros(0, 2, dtype=torch.double, device=x.device)
 
 
-def told_apart(x: Tensor, names: Tensor) -> Tensor:
+def one_hot(x: Tensor, names: Tensor) -> Tensor:
     """Returns features ``[n, F]`` with an indicator for each of the ``names`` ``[V, 2]`` in the place of their columns.
 
     The columns that are left come first, shape ``[n, F - C + V]`` where ``C`` columns have names.
@@ -52,13 +52,13 @@ def told_apart(x: Tensor, names: Tensor) -> Tensor:
     return torch.cat([x[:, amount], (x[:, named] == names[:, 1]).double()], dim=1)
 
 
-def are_few(x: Tensor, names: Tensor) -> bool:
-    """Says whether nodes with such features ``[n, F]``, of which some are ``names`` ``[V, 2]``, are of few kinds."""
+def has_few_kinds(x: Tensor, names: Tensor) -> bool:
+    """Returns whether nodes with such features ``[n, F]``, of which some are ``names`` ``[V, 2]``, are of few kinds."""
     if x.size(1) <= MAX_KINDS:
         return True
     if x.layout != torch.strided or x.size(1) > _WIDEST:
         return False
-    centred = told_apart(x, names).double()
+    centred = one_hot(x, names).double()
     if x.size(0) < _EACH * centred.size(1):
         return False
     centred = centred - centred.mean(dim=0)

@@ -10,6 +10,7 @@ share of the variance within instances that it explains. Which one is taken is d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -26,7 +27,14 @@ from gflowexplainer.rewards.belief import choose
 from gflowexplainer.rewards.candidates import Candidates
 from gflowexplainer.rewards.cohesion import find_cohesion
 from gflowexplainer.rewards.consensus import Consensus
-from gflowexplainer.rewards.evidence import Evidence, basis_of, find_names_of, has_own_class, raw_evidence, ridge_of
+from gflowexplainer.rewards.evidence import (
+    Evidence,
+    basis_of,
+    find_categories_of,
+    has_own_class,
+    raw_evidence,
+    ridge_of,
+)
 from gflowexplainer.rewards.fitting import Description, Fitting, Tried
 from gflowexplainer.rewards.gradient_share import find_gradient_share
 from gflowexplainer.rewards.gradients import GradientShare
@@ -51,14 +59,14 @@ def learn_consensus(
     """Measures how strongly subgraphs speak for their predictions in context, and fits the best candidate to it.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         subgraphs: ``B`` subgraphs to measure, of all instances.
         candidates: What to choose from.
         measuring: What measures them.
         lost: What the model loses without nodes of these instances, as far as it was asked already.
     """
     seed = measuring.seed
-    names = find_names_of(inputs)
+    names = find_categories_of(inputs)
     kinds = candidates.kinds(inputs, names)
     lost = NodeLosses(inputs) if lost is None else lost
     members = _members(inputs, subgraphs)
@@ -68,29 +76,15 @@ def learn_consensus(
         found = measuring.measure(subgraphs, min(candidates.keep_probabilities), candidates.removals[0])
         gradients = find_gradient_share(inputs, subgraphs, found, own, seed)
         own = lost.evidence(members, followed=True, gradients=gradients)
-    described = dict[EvidenceType, Description]()
+    # One kind after the other, as wide features take memory.
+    raw = ((kind, raw_evidence(inputs, kind, own, names)) for kind in kinds)
     caution = max(1.0, candidates.enough / len(subgraphs))
-    for kind in kinds:
-        raw = raw_evidence(inputs, kind, own, names)
-        basis = basis_of(_without_rare_classes(inputs, kind, raw))
-        evidence = Evidence.of(inputs.instances, raw, basis)
-        described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence) * caution)
+    described = _describe(inputs, subgraphs, raw, caution)
     side = _sides(inputs, candidates.folds, seed)
-    fitting, tried = Fitting(inputs, subgraphs, _folds(subgraphs, side, seed)), list[Tried]()
-    for keep, removal in product(candidates.keep_probabilities, candidates.removals):
-        found = measuring.measure(subgraphs, keep, removal)
-        told, measured = -math.inf, dict[str, Any](keep_probability=keep, removal=removal)
-        for kind, description in described.items():
-            fitted = list(fitting.attempts(candidates, kind, description, found, least=told, **measured))
-            told = max(told, *(one.trial.explained for one in fitted))
-            tried += fitted
-    classes = inputs.target.label is not None
-    by_gradients = measure_gradients(inputs, subgraphs, seed) if candidates.gradients and classes else None
-    if by_gradients is not None and EvidenceType.shared in described:
-        kind, whole = EvidenceType.shared, dict[str, Any](keep_probability=1.0, removal=Removal.induced.value)
-        tried += fitting.attempts(candidates, kind, described[kind], by_gradients, **whole, by_gradients=True)
+    fitting = Fitting(inputs, subgraphs, _folds(subgraphs, side, seed))
+    tried = _try(fitting, candidates, measuring, described)
     trials = [one.trial for one in tried]
-    best = choose(trials, values=not classes, level=inputs.instances.level)
+    best = choose(trials, values=inputs.target.label is None, level=inputs.instances.level)
     _, basis, weight = tried[trials.index(best)]
     beside = mask_weight(trials, best, inputs.instances.level)
     cohesion = 0.0
@@ -103,11 +97,44 @@ def learn_consensus(
     return _reading_own(replace(consensus, gradients=gradients), inputs, own, members, side)
 
 
+def _describe(
+    inputs: TaskInputs, subgraphs: Subgraphs, raw: Iterable[tuple[EvidenceType, Tensor]], caution: float
+) -> dict[EvidenceType, Description]:
+    """Describes subgraphs by each kind of raw evidence ``[n, R]``, with penalties so many times as large as usual."""
+    described = {}
+    for kind, columns in raw:
+        basis = basis_of(_without_rare_classes(inputs, kind, columns))
+        evidence = Evidence.of(inputs.instances, columns, basis)
+        described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence) * caution)
+    return described
+
+
+def _try(
+    fitting: Fitting, candidates: Candidates, measuring: Measuring, described: Mapping[EvidenceType, Description]
+) -> list[Tried]:
+    """Fits all candidates to what is measured in context, and shared evidence of classes to gradients."""
+    inputs, subgraphs, tried = fitting.inputs, fitting.subgraphs, list[Tried]()
+    for keep, removal in product(candidates.keep_probabilities, candidates.removals):
+        found = measuring.measure(subgraphs, keep, removal)
+        told, measured = -math.inf, dict[str, Any](keep_probability=keep, removal=removal)
+        for kind, description in described.items():
+            fitted = list(fitting.attempts(candidates, kind, description, found, least=told, **measured))
+            told = max(told, *(one.trial.explained for one in fitted))
+            tried += fitted
+    if not candidates.gradients or inputs.target.label is None:
+        return tried
+    by_gradients = measure_gradients(inputs, subgraphs, measuring.seed)
+    if by_gradients is not None and EvidenceType.shared in described:
+        kind, whole = EvidenceType.shared, dict[str, Any](keep_probability=1.0, removal=Removal.induced.value)
+        tried += fitting.attempts(candidates, kind, described[kind], by_gradients, **whole, by_gradients=True)
+    return tried
+
+
 def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: Tensor, side: Tensor) -> Consensus:
     """Adds what own evidence ``[n, 1]`` is read by: what is usual of nodes of a kind, and what of the strongest."""
     likeness = find_likeness(inputs, own, known, consensus.names, side)
     beside = consensus.beside * (PLAINLY if likeness.counts else 1.0)
-    own = likeness.bring_near(inputs, own, consensus.names) * known[:, None]
+    own = likeness.shrink(inputs, own, consensus.names) * known[:, None]
     strongest = float(_strongest_losses(inputs, own).median())
     return replace(consensus, likeness=likeness, beside=beside, strongest_loss=strongest)
 

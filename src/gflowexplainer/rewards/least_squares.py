@@ -24,7 +24,7 @@ def within(values: Tensor, instance: Tensor, share: Tensor) -> Tensor:
     return (flat - mean[instance]).reshape(values.shape)
 
 
-class Restraint(NamedTuple):
+class Regularization(NamedTuple):
     """How weights are held back.
 
     Attributes:
@@ -64,28 +64,28 @@ class LeastSquares:
         weighted = (self._columns * share[:, None]).t()
         self._products, self._sums = weighted @ self._columns / total, weighted @ self._wanted / total
 
-    def weights(self, num_classes: int, held_back: Restraint) -> Tensor:
+    def weights(self, num_classes: int, regularization: Regularization) -> Tensor:
         """Returns weights ``[C + 1, P]``, the last row for all classes together.
 
         Args:
             num_classes: Number ``C`` of classes; 0 for regression.
-            held_back: How they are held back.
+            regularization: See :class:`Regularization`.
         """
-        pooled = torch.linalg.solve(self._products + held_back.caution * self._penalty, self._sums)
+        pooled = torch.linalg.solve(self._products + regularization.caution * self._penalty, self._sums)
         rows = pooled.repeat(num_classes + 1, 1)
-        if self._class is not None and not math.isinf(held_back.pooling):
+        if self._class is not None and not math.isinf(regularization.pooling):
             # A class without an instance keeps the weights of all: the limit of ever weaker pooling.
             for c in torch.unique(self._class).tolist():
-                rows[c] = self._of_class(c, held_back, pooled)
+                rows[c] = self._of_class(c, regularization, pooled)
         return rows / self._scale
 
-    def _of_class(self, c: int, held_back: Restraint, pooled: Tensor) -> Tensor:
+    def _of_class(self, c: int, regularization: Regularization, pooled: Tensor) -> Tensor:
         own = self._class == c
         columns, share = self._columns[own], self._share[own]
         here = columns.t() * share
-        toward = held_back.pooling * torch.eye(len(self._scale)).to(columns)
-        left = here @ columns + float(share.sum()) * held_back.caution * self._penalty + toward
-        return torch.linalg.solve(left, here @ self._wanted[own] + held_back.pooling * pooled)
+        toward = regularization.pooling * torch.eye(len(self._scale)).to(columns)
+        left = here @ columns + float(share.sum()) * regularization.caution * self._penalty + toward
+        return torch.linalg.solve(left, here @ self._wanted[own] + regularization.pooling * pooled)
 
 
 def held_out(
@@ -95,7 +95,7 @@ def held_out(
     label: Tensor | None,
     num_classes: int,
     ridge: Tensor,
-    held_back: Sequence[Restraint],
+    regularizations: Sequence[Regularization],
     fold: Tensor,
 ) -> list[float]:
     """Returns the share of variance within instances that weights explain which were fitted to the other folds.
@@ -107,13 +107,13 @@ def held_out(
         label: Class of each instance, shape ``[I]``; ``None`` for regression.
         num_classes: Number of classes; 0 for regression.
         ridge: Penalty of each standardised weight, shape ``[P]``.
-        held_back: Ways to hold weights back that are tried.
+        regularizations: Those that are tried.
         fold: The fold of each subgraph, from 0, shape ``[B]``.
 
     Returns:
         The share that weights explain which are held back in each of these ways.
     """
-    left, total = [0.0] * len(held_back), 0.0
+    left, total = [0.0] * len(regularizations), 0.0
     for part in range(int(fold.max()) + 1):
         seen, rest = torch.nonzero(fold != part).flatten(), torch.nonzero(fold == part).flatten()
         if not seen.numel() or not rest.numel():
@@ -123,7 +123,7 @@ def held_out(
         share, described = shares_of(instance[rest]), description[rest].double()
         wanted = within(measured[rest], instance[rest], share)
         total += float((share * wanted.square()).sum())
-        for number, one in enumerate(held_back):
+        for number, one in enumerate(regularizations):
             predicted = (described * fitted.weights(num_classes, one)[row]).sum(dim=1)
             given = within(predicted, instance[rest], share)
             left[number] += float((share * (wanted - given).square()).sum())

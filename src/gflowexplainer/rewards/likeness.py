@@ -20,12 +20,12 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_sum
 from gflowexplainer.rewards.evidence import PAIR_RIDGE, RIDGE, Evidence, basis_of, has_shared, raw_evidence
-from gflowexplainer.rewards.least_squares import LeastSquares, Restraint, held_out
+from gflowexplainer.rewards.least_squares import LeastSquares, Regularization, held_out
 
 ALIKE = 0.85
 """Share of what nodes of a graph add that their kinds must predict, in graphs that were not fitted."""
 SHARE = 0.5
-"""What is usual of its like counts so much in what a node adds."""
+"""Weight of the expected contribution of a node's kind."""
 PLAINLY = 6.0
 """How many times as much own evidence counts in masks there: the value is a sum over nodes, not over subgraphs."""
 _ROWS_AT_ONCE = 8192
@@ -83,11 +83,11 @@ class Likeness:
         """Whether what is usual counts at all."""
         return self.weight.numel() > 0
 
-    def bring_near(self, inputs: TaskInputs, own: Tensor, names: Tensor) -> Tensor:
+    def shrink(self, inputs: TaskInputs, own: Tensor, names: Tensor) -> Tensor:
         """Brings own evidence ``[n, 1]`` of instances nearer to what is usual of such nodes.
 
         Args:
-            inputs: The instances, with what the model says of them.
+            inputs: The instances, with what the model predicts for them.
             own: What each node adds, shape ``[n, 1]``.
             names: Which of their features are names, shape ``[V, 2]``.
         """
@@ -121,7 +121,7 @@ def find_likeness(inputs: TaskInputs, own: Tensor, known: Tensor, names: Tensor,
     """Finds what nodes of each kind usually add to a value of graphs, if that is the same in other graphs.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         own: What each node adds, shape ``[n, 1]``.
         known: Marks the nodes of which that is known, shape ``[n]``.
         names: Which of their features are names, shape ``[V, 2]``.
@@ -137,8 +137,8 @@ def find_likeness(inputs: TaskInputs, own: Tensor, known: Tensor, names: Tensor,
     surroundings = Surroundings.of(instances, raw, basis)
     described, owner, value = surroundings.describe(nodes), instances.owner[nodes], own[nodes, 0].double()
     ridge = surroundings.ridge()
-    (alike,) = held_out(described, value, owner, None, 0, ridge, [Restraint()], side[owner])
+    (alike,) = held_out(described, value, owner, None, 0, ridge, [Regularization()], side[owner])
     if alike < ALIKE:
         return Likeness()
-    weight = LeastSquares(described, value, owner, None, ridge).weights(0, Restraint())[-1]
+    weight = LeastSquares(described, value, owner, None, ridge).weights(0, Regularization())[-1]
     return Likeness(basis, weight, float((value - described @ weight).mean()))

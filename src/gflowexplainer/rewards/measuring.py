@@ -15,7 +15,7 @@ from gflowexplainer.rewards.gradients import integrated_gradients
 from gflowexplainer.rewards.least_squares import shares_of, within
 
 MOST_ASKED = 128
-"""Instances whose gradients are asked for."""
+"""Instances whose gradients are computed, at most."""
 _PICKED = 3
 
 
@@ -37,7 +37,7 @@ class Measuring:
     """Measures subgraphs in contexts, each of them once.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
         num_contexts: Contexts of each instance.
         seed: Names the contexts.
     """
@@ -85,11 +85,11 @@ def measure_gradients(inputs: TaskInputs, subgraphs: Subgraphs, seed: int) -> Me
     return Measurements(sums_over(subgraphs[rows], value), 1.0, rows)
 
 
-def gradients_of_some(inputs: TaskInputs, seed: int, blank: Tensor | None = None) -> tuple[Tensor, Tensor] | None:
+def gradients_of_some(inputs: TaskInputs, seed: int, baseline: Tensor | None = None) -> tuple[Tensor, Tensor] | None:
     """Returns the :func:`integrated_gradients` of some instances, ``[n]``, and which these are, ``[I]``."""
     instances = inputs.instances
     some = torch.argsort(uniform(seed, instances.own_key, _PICKED))[:MOST_ASKED].sort().values
-    added = integrated_gradients(inputs.select(some), blank)
+    added = integrated_gradients(inputs.select(some), baseline)
     if added is None:
         return None
     asked = torch.zeros(len(instances), dtype=torch.bool, device=some.device)

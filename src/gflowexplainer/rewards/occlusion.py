@@ -16,14 +16,14 @@ from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 from gflowexplainer.rewards.gradients import GradientShare, integrated_gradients
 
 MOST = 1000
-"""Times that the model is asked about one instance, at most."""
+"""Occlusions evaluated per instance, at most."""
 
 
 class NodeLosses:
-    """What the model loses without each node: asked once, and only of nodes that somebody wants to know about.
+    """Occlusion scores of nodes, evaluated lazily and once.
 
     Args:
-        inputs: The instances, with what the model says of them.
+        inputs: The instances, with what the model predicts for them.
     """
 
     def __init__(self, inputs: TaskInputs) -> None:
@@ -34,21 +34,21 @@ class NodeLosses:
         self._whole: Tensor | None = None
 
     @cached_property
-    def _asked(self) -> Tensor:
-        """Marks the nodes that the model was asked about, shape ``[n]``."""
+    def _evaluated(self) -> Tensor:
+        """Marks the nodes whose scores were evaluated, shape ``[n]``."""
         instances = self._inputs.instances
         return torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
 
     def at(self, which: Tensor | None = None) -> Tensor:
         """Returns :func:`losses`, shape ``[n, 1]``, of the nodes ``which`` ``[n]`` at least; of all if not given."""
-        new = ~self._asked if which is None else which & ~self._asked
+        new = ~self._evaluated if which is None else which & ~self._evaluated
         if self._lost is None or new.any():
             inputs = self._inputs
             if self._whole is None:
                 self._whole = inputs.predictor.whole(inputs.instances)
             found = losses(inputs.predictor, inputs.instances, inputs.target, new, whole=self._whole)
             self._lost = found if self._lost is None else self._lost + found
-            self._asked |= new
+            self._evaluated |= new
         return self._lost
 
     def evidence(
@@ -66,22 +66,22 @@ class NodeLosses:
             gradients: What gradients count; nothing if not given.
         """
         if gradients is not None and gradients.share:
-            return gradients.mix(self.at(which), self._by_features(gradients.blank))
+            return gradients.mix(self.at(which), self._by_features(gradients.baseline))
         instances = self._inputs.instances
         of_node = instances.level != "graph" and instances.other_end is None
         if not (followed and of_node and self._inputs.target.label is not None):
             return self.at(which)
         return (self.at(which) + self._gains()) / 2
 
-    def _by_features(self, blank: Tensor) -> Tensor | None:
-        """Returns the :func:`integrated_gradients` from features that tell nothing, ``[n, 1]``, asked once."""
+    def _by_features(self, baseline: Tensor) -> Tensor | None:
+        """Returns the :func:`integrated_gradients` from a baseline, ``[n, 1]``, evaluated once."""
         if self._added is None:
-            found = integrated_gradients(self._inputs, blank)
+            found = integrated_gradients(self._inputs, baseline)
             self._added = None if found is None else found[:, None]
         return self._added
 
     def _gains(self) -> Tensor:
-        """Returns the :func:`gains`, asked once; the losses where the model cannot be asked about so little."""
+        """Returns the :func:`gains`, evaluated once; the losses where the model cannot be evaluated on so little."""
         if self._gained is None:
             inputs = self._inputs
             try:
@@ -109,30 +109,33 @@ def losses(
         instances: The instances.
         target: What is held.
         which: The nodes that are tried, shape ``[n]``; of the others nothing is lost. All if not given.
-        whole: What the model says with all nodes there, ``[I, C]``, where it was asked already.
+        whole: What the model predicts with all nodes there, ``[I, C]``, where it is known already.
     """
     counts = instances.node_counts
     tried = torch.arange(instances.num_nodes, device=instances.device)
     tried = tried if which is None else tried[which]
     owner = instances.owner[tried]
-    asked_of = torch.bincount(owner, minlength=len(instances))
-    questions = asked_of.clamp(max=MOST)
-    place = torch.arange(tried.numel(), device=instances.device) - pointers(asked_of)[owner]
-    # The question in which a node is missing.
+    number = torch.bincount(owner, minlength=len(instances))
+    queries = number.clamp(max=MOST)
+    place = torch.arange(tried.numel(), device=instances.device) - pointers(number)[owner]
+    # The query in which a node is missing.
     missing = torch.full((instances.num_nodes,), -1, device=instances.device)
-    missing[tried] = pointers(questions)[owner] + place * questions[owner] // asked_of[owner]
-    instance, answers = segment_ids(questions), []
+    missing[tried] = pointers(queries)[owner] + place * queries[owner] // number[owner]
+    instance = segment_ids(queries)
+
+    def strength(part: slice) -> Tensor:
+        evaluated = instance[part]
+        query, node = ranges(instances.ptr[evaluated], counts[evaluated])
+        kept = missing[node] != query + part.start
+        return target.strength(predictor.predict(instances, evaluated, kept), evaluated)
+
     with predictor.evaluating():
-        for part in predictor.chunks(predictor.cost(instances)[instance]):
-            asked = instance[part]
-            question, node = ranges(instances.ptr[asked], counts[asked])
-            kept = missing[node] != question + part.start
-            answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
+        left = predictor.in_chunks(instances, instance, strength) if instance.numel() else None
         whole = predictor.whole(instances) if whole is None else whole
     whole = target.strength(whole, torch.arange(len(instances), device=instances.device))
     lost = whole.new_zeros(instances.num_nodes)
-    if answers:
-        lost[tried] = whole[owner] - torch.cat(answers)[missing[tried]]
+    if left is not None:
+        lost[tried] = whole[owner] - left[missing[tried]]
     return lost[:, None]
 
 
@@ -151,14 +154,16 @@ def gains(predictor: Predictor, instances: Instances, target: Target) -> Tensor:
     _, near = instances.neighbors_of(roots)
     near = near[near != roots[instances.owner[near]]]
     instance, node = torch.cat([every, instances.owner[near]]), torch.cat([roots, near])
-    answers = []
+
+    def strength(part: slice) -> Tensor:
+        evaluated, beside = instance[part], node[part]
+        query, member = ranges(instances.ptr[evaluated], instances.node_counts[evaluated])
+        kept = (member == beside[query]) | (member == roots[evaluated][query])
+        return target.strength(predictor.predict(instances, evaluated, kept), evaluated)
+
     with predictor.evaluating():
-        for part in predictor.chunks(predictor.cost(instances)[instance]):
-            asked, beside = instance[part], node[part]
-            question, member = ranges(instances.ptr[asked], instances.node_counts[asked])
-            kept = (member == beside[question]) | (member == roots[asked][question])
-            answers.append(target.strength(predictor.predict(instances, asked, kept), asked))
-    alone, together = torch.cat(answers).split([every.numel(), near.numel()])
+        found = predictor.in_chunks(instances, instance, strength)
+    alone, together = found.split([every.numel(), near.numel()])
     gained = alone.new_zeros(instances.num_nodes)
     gained[near] = together - alone[instances.owner[near]]
     return gained[:, None]

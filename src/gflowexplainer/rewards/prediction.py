@@ -92,12 +92,11 @@ class RegularizedReward(PredictionReward):
         return super()._log_score(subgraphs) - penalty
 
     def _directed_edges(self, subgraphs: Subgraphs) -> Tensor:
-        cost = self.predictor.cost(self.instances)[subgraphs.instance]
-        parts = []
-        for chunk in self.predictor.chunks(cost):
-            part = subgraphs[torch.arange(chunk.start, chunk.stop, device=cost.device)]
-            parts.append(edges_inside(self.instances, part, self.kept_mask(part)))
-        return torch.cat(parts)
+        def count(chunk: slice) -> Tensor:
+            part = subgraphs[chunk]
+            return edges_inside(self.instances, part, self.kept_mask(part))
+
+        return self.predictor.in_chunks(self.instances, subgraphs.instance, count)
 
     def _embedding_distance(self, subgraphs: Subgraphs) -> Tensor:
         members, filled = subgraphs.members.clamp(min=0), subgraphs.filled

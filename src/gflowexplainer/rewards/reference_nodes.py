@@ -88,7 +88,7 @@ class ReferenceNodes:
 
 
 def _cheapest(inputs: TaskInputs) -> tuple[TaskInputs, int]:
-    """Picks the instances about which asking is cheapest, and says how many rollouts they may have in all."""
+    """Picks the instances that are cheapest to evaluate, and returns how many rollouts they may have in all."""
     cost = inputs.predictor.cost(inputs.instances).double()
     by_cost = torch.argsort(cost, stable=True)
     fitting = int((_EACH * cost[by_cost].cumsum(0) <= _WORK).sum())

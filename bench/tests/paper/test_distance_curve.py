@@ -3,9 +3,9 @@ import json
 import pytest
 import torch
 
+from gflowbench.paper.distance_curve import DistanceCurve
 from gflowexplainer.errors import EnumerationError
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.inference.exact_target import DistanceCurve
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.sampler import FlowSampler
