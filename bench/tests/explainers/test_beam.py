@@ -37,7 +37,7 @@ def test_one_best_subgraph_of_each_size_goes_on(either_subject):
             for row, at in zip(found.members.tolist(), found.instance.tolist(), strict=True)
             if at == number
         ]
-        assert sorted(map(len, sets)) == list(range(1, 5))
+        assert sorted(map(len, sets)) == list(range(reward.min_nodes, 5))
         for one, larger in pairwise(sorted(sets, key=len)):
             grown = [[*one, n] for n in sorted({n for member in one for n in graph[member]} - one)]
             members = torch.tensor([row + [-1] * (4 - len(row)) for row in grown])
