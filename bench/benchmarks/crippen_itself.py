@@ -7,7 +7,6 @@ by heart do not find the contributions exactly either, and what they find is the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,24 +19,23 @@ from benchmarks.measuring import environment, results_folder, write_json
 from gflowbench.suites.molecules import make_molecule_task, rdkit
 from gflowbench.suites.scoring import node_auc
 from gflowbench.suites.task import SuiteTask
+from gflowexplainer.inference.shapley_values import shapley_values
 from gflowexplainer.storage.files import write_bytes
 
-SEEDS, MOLECULES, PERMUTATIONS = range(145, 150), 24, 200
+SEEDS, MOLECULES, EVALUATIONS = range(145, 150), 24, 4000
 RIDGE = 1.0
-
-Value = Callable[[frozenset[int]], float]
 
 
 def main(fast: bool = False) -> None:
     """Scores explanations of Crippen's rules for the molecules of the suite, by the node AUC of the suite."""
     folder = results_folder("crippen_itself", fast)
-    number, permutations = (2, 5) if fast else (MOLECULES, PERMUTATIONS)
+    seeds, number, evaluations = (SEEDS[:1], 2, 100) if fast else (SEEDS, MOLECULES, EVALUATIONS)
     found: dict[str, list[float]] = {}
-    for seed in SEEDS[:1] if fast else SEEDS:
-        for name, aucs in _score(seed, number, permutations).items():
+    for seed in seeds:
+        for name, aucs in score(seed, number, evaluations).items():
             found.setdefault(name, []).append(float(np.nanmean(aucs)))
     rows = [[name, f"{np.mean(aucs):.3f}", f"{min(aucs):.3f} to {max(aucs):.3f}"] for name, aucs in found.items()]
-    title = f"Crippen's rules themselves, {number} molecules of each of {len(next(iter(found.values())))} seeds"
+    title = f"Crippen's rules themselves, {number} molecules of each of the seeds {seeds[0]} to {seeds[-1]}"
     table = {"title": title, "head": ["explained by", "node AUC", "by seed"], "rows": rows}
     write_json(folder / "results.json", {"auc": found, **environment()})
     text = markdown(table) + "\n"
@@ -45,61 +43,50 @@ def main(fast: bool = False) -> None:
     print(text)
 
 
-def _score(seed: int, number: int, permutations: int) -> dict[str, list[float]]:
+def score(seed: int, number: int, evaluations: int) -> dict[str, list[float]]:
+    """Returns the node AUC of each explanation of so many test molecules of a seed."""
     task = make_molecule_task("crippen", seed)
-    rng = np.random.default_rng(seed)
     by_kind = regression(task)
     found: dict[str, list[float]] = {}
     for position in task.splits["test"][:number].tolist():
         graph, truth = task.graphs[position], task.truths[position]
-        value = partial(crippen, rdkit().MolFromSmiles(graph.smiles))
-        told = {
-            "what is lost without each atom": losses(value, graph.num_nodes),
-            f"Shapley values of atoms ({permutations} permutations)": shapley(
-                value, graph.num_nodes, permutations, rng
-            ),
-            "regression of all molecules' logP on their atoms and bonds, by kind": by_kind[position],
-        }
+        molecule, atoms = rdkit().MolFromSmiles(graph.smiles), graph.num_nodes
+        told = {"regression of the logP of all molecules on atoms and bonds by kind": by_kind[position]}
+        for closed, bonds in ((False, "bonds left open"), (True, "bonds closed by hydrogen")):
+            play = partial(logp_of, molecule, closed=closed)
+            lost = play(torch.ones(1, atoms).bool()) - play(~torch.eye(atoms).bool())
+            told[f"what is lost without each atom, {bonds}"] = lost
+            told[f"Shapley values of atoms, {bonds}"] = shapley_values(
+                atoms, play, evaluations=evaluations, seed=seed
+            ).value
         for name, scores in told.items():
             found.setdefault(name, []).append(node_auc(scores.abs(), truth.union))
     return found
 
 
-def crippen(molecule: Any, kept: frozenset[int]) -> float:
-    """Returns the logP of some atoms of a molecule, with their hydrogens and the bonds among them."""
+def logp_of(molecule: Any, coalitions: Tensor, *, closed: bool = False) -> Tensor:
+    """Returns the logP, shape ``[Q]``, of some atoms of a molecule ``[Q, n]``, their hydrogens and bonds among them.
+
+    Bonds to atoms that are gone are left open, or ``closed`` by a hydrogen each, as chemists would.
+    """
     from rdkit.Chem import rdMolDescriptors
 
-    chemistry = rdkit()
-    left = chemistry.RWMol(molecule)
-    for atom in left.GetAtoms():
+    chemistry, values = rdkit(), list[float]()
+    whole = chemistry.Mol(molecule)
+    for atom in whole.GetAtoms():
         atom.SetNumExplicitHs(atom.GetTotalNumHs())
         atom.SetNoImplicit(True)
-    for number in reversed(range(molecule.GetNumAtoms())):
-        if number not in kept:
+    for gone in (~coalitions).tolist():
+        left = chemistry.RWMol(whole)
+        for number in reversed([number for number, so in enumerate(gone) if so]):
+            for other in left.GetAtomWithIdx(number).GetNeighbors() if closed else ():
+                other.SetNumExplicitHs(other.GetNumExplicitHs() + 1)
             left.RemoveAtom(number)
-    left.UpdatePropertyCache(strict=False)
-    full = chemistry.AddHs(left.GetMol())
-    chemistry.FastFindRings(full)
-    return sum(logp for logp, _ in rdMolDescriptors._CalcCrippenContribs(full, force=True))
-
-
-def losses(value: Value, number: int) -> Tensor:
-    """Returns how much a value falls without each of so many players, shape ``[n]``."""
-    every = frozenset(range(number))
-    return torch.tensor([value(every) - value(every - {player}) for player in range(number)])
-
-
-def shapley(value: Value, number: int, permutations: int, rng: np.random.Generator) -> Tensor:
-    """Returns sampled Shapley values of so many players, shape ``[n]``."""
-    total = torch.zeros(number, dtype=torch.double)
-    for _ in range(permutations):
-        there, before = frozenset[int](), value(frozenset())
-        for player in rng.permutation(number).tolist():
-            there |= {player}
-            after = value(there)
-            total[player] += after - before
-            before = after
-    return total / permutations
+        left.UpdatePropertyCache(strict=False)
+        full = chemistry.AddHs(left.GetMol())
+        chemistry.FastFindRings(full)
+        values.append(sum(logp for logp, _ in rdMolDescriptors._CalcCrippenContribs(full, force=True)))
+    return torch.tensor(values, dtype=torch.double)
 
 
 def regression(task: SuiteTask) -> list[Tensor]:
