@@ -39,7 +39,13 @@ def gflowexplainer(
         return []
     if max_nodes is not None:
         settings["max_nodes"] = max_nodes
-    explainer = GFlowExplainer(seed=seed, **settings)
+    return explain_cases(GFlowExplainer(seed=seed, **settings), model, task, cases, fit=fit)
+
+
+def explain_cases(
+    explainer: GFlowExplainer, model: nn.Module, task: SuiteTask, cases: Sequence[Case], *, fit: bool = True
+) -> list[NodeExplanation]:
+    """Explains the cases of a task with one explainer, which may be fitted on them first and stays fitted."""
     index = [case.instance for case in cases]
     inputs: dict[str, Any]
     if task.level == "node":
