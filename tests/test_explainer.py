@@ -719,5 +719,6 @@ def test_without_a_fit_a_subgraph_is_as_large_as_was_asked_for(size: int) -> Non
     e = GFlowExplainer(max_nodes=4, seed=0).explain(GraphModel(), [graph], progress=False)[0]
     assert all(len(subgraph) >= min(size, 2) for subgraph in e.subgraphs)
     assert math.isnan(e.effective_sample_size)
+    assert e.summary().to_dict()["effective_sample_size"] is None
     assert not any("effective" in warning for warning in e.warnings)
     assert e.certificate.shown_distance == pytest.approx(0, abs=1e-6)

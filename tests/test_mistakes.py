@@ -79,6 +79,14 @@ def test_values_of_edges_that_are_too_few(name):
         explain(Weighted(), data)
 
 
+def test_a_single_row_of_edges_is_meant_for_all():
+    class Scaled(NodeModel):
+        def forward(self, x, edge_index, edge_attr):
+            return super().forward(x, edge_index, edge_attr.mean().expand(edge_index.size(1)))
+
+    assert explain(Scaled(), edge_attr=torch.full((1, 3), 0.5)).subgraphs
+
+
 @pytest.mark.parametrize(
     ("gone", "said"),
     [
@@ -120,6 +128,7 @@ def test_a_model_that_takes_edges_before_features(kind):
     ("change", "said"),
     [
         (lambda model, data: data.update({"x": data.x.double()}), r"'x' is torch\.float64\. .* data\.x\.float\(\)"),
+        (lambda model, data: model.bfloat16(), r"bfloat16, which NumPy does not know\. Explain model\.float\(\)"),
         (lambda model, data: model.double(), r"'x' is torch\.float32\. Convert it: data\.x\.to\(torch\.float64\)"),
     ],
 )

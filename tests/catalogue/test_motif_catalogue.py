@@ -162,7 +162,7 @@ def test_a_single_explanation_needs_no_list():
     one = toy()[0]
     assert str(motifs(one)) == str(motifs([one]))
     typed = GFlowExplainer(max_nodes=3).explain(TypedNodeModel(), typed_graph(), [3], node_type="paper", progress=False)
-    for wrong in (typed[0], typed, [1]):
+    for wrong in (typed[0], typed, [1], 3):
         with pytest.raises(ConfigError, match=r"found in SubgraphExplanations.* \(got (TypedExplanation|int)\)"):
             motifs(wrong)
 

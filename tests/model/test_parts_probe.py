@@ -54,6 +54,17 @@ def test_a_layer_counts_as_often_as_it_is_called(times):
     assert (found.local, found.together, found.hops) == (True, "union", times)
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_layer_that_may_not_be_given_nan_is_counted_too(times):
+    class Named(Walks):
+        def forward(self, x_dict, edge_index_dict):
+            if any(x.isnan().any() for x in x_dict.values()):
+                raise ValueError("features that are NaN name nothing")
+            return super().forward(x_dict, edge_index_dict)
+
+    assert located(Named(times), chain(), index=[11], node_type="city").hops == times
+
+
 def test_a_model_that_looks_at_everything_is_evaluated_alone():
     model, data, algorithm = Walks(2, norm=True), chain(), GFlowExplainer(**FEW)
     entry = algorithm.explain(model, data, index=[5, 6], node_type="city", progress=False)

@@ -24,7 +24,7 @@ class Value(NodeModel):
 class Shifted(GraphModel):
     """Adds what the user gives for the whole graph to the scores."""
 
-    def forward(self, x, edge_index, batch, shift):
+    def forward(self, x, edge_index, batch, shift=0.0):
         return super().forward(x, edge_index, batch) + shift
 
 
@@ -41,6 +41,11 @@ def test_what_differs_between_graphs_is_not_taken_from_one_of_them():
     assert [e.explained_class for e in alone] == [0, 1]
     graphs[1].shift = graphs[0].shift.clone()
     quick.fit(model, graphs, model_config=settings, progress=False)
+    for lacking in graphs:
+        some = [Data(x=graph.x, edge_index=graph.edge_index, shift=graph.shift) for graph in graphs]
+        del some[graphs.index(lacking)].shift
+        with pytest.raises(InstanceError, match=r"'shift' differs between graphs, or some lack it"):
+            quick.fit(Shifted().eval(), some, model_config=settings, progress=False)
 
 
 @pytest.mark.parametrize("which", [slice(None), slice(1, 2)])

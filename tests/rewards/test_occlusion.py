@@ -7,7 +7,6 @@ from torch_geometric.utils import subgraph
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.inference.masks import FAINT
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
@@ -163,7 +162,7 @@ def test_a_gain_is_what_one_neighbour_alone_adds(budget):
         assert float(found[place]) == pytest.approx(wanted, abs=1e-4)
 
 
-def test_nodes_that_speak_against_the_class_do_not_belong():
+def test_a_node_that_speaks_against_the_class_does_not_belong():
     """The model adds up one feature over a node and its neighbours: some add to the class, some take away."""
 
     class Votes(torch.nn.Module):
@@ -177,8 +176,7 @@ def test_nodes_that_speak_against_the_class_do_not_belong():
     explainer = GFlowExplainer(evidence="own", num_hops=1, epochs=2, num_samples=64, seed=0)
     (found,) = explainer.explain(Votes(), data, 0, model_config=CONFIG | {"task_level": "node"}, progress=False)
     mask = found.node_mask.flatten()
-    # What speaks against the class comes last, the worst behind all.
-    assert 0 == mask[2] < mask[4] < FAINT <= mask[5]
+    assert mask[[2, 4]].tolist() == [0, 0]
     assert mask[0] == 1
     assert mask[1] > mask[3] > 0
     # What is lost without a node and what it brings to the explained one alone are the same where votes add up.

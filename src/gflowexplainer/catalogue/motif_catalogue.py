@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -217,7 +217,8 @@ def motifs(
 def _listed(explanations: Any) -> list[SubgraphExplanation]:
     """Lists explanations, or a single one, or says what else was passed."""
     # An explanation is iterable too: over its fields.
-    found: list[Any] = [explanations] if isinstance(explanations, ExplainedDistribution) else list(explanations)
+    single = isinstance(explanations, ExplainedDistribution) or not isinstance(explanations, Iterable)
+    found: list[Any] = [explanations] if single else list(explanations)
     if not found:
         raise ConfigError("There are no explanations to compare. Pass at least one.")
     for one in found:

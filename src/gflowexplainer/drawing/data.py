@@ -78,10 +78,11 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
 
 def _origin(explanation: Any) -> str:
     """Says how the subgraphs were found, and what they are weighted by."""
-    listed, worth = len(explanation.subgraphs), explanation.effective_sample_size
+    number, worth = len(explanation.subgraphs), explanation.effective_sample_size
+    listed = f"{number} different subgraph{'' if number == 1 else 's'}"
     if math.isnan(worth):
-        return f"{listed} different subgraphs, found by search and weighted by reward."
-    sampled = f"{listed} different subgraphs in {explanation.num_samples} samples, weighted by {explanation.weighting}"
+        return f"{listed}, found by search and weighted by reward."
+    sampled = f"{listed} in {explanation.num_samples} samples, weighted by {explanation.weighting}"
     return f"{sampled}; effective sample size {worth:.1f}."
 
 

@@ -109,7 +109,7 @@ class ExplainedDistribution:
 
     @property
     def explained_graph(self) -> int | None:
-        """Position of the explained graph in the list or batch; ``None`` if no graph, or the only one, is explained."""
+        """Position of the explained graph in the list or batch; ``None`` of one passed by itself, or no graph."""
         return self._known.graph
 
     @property

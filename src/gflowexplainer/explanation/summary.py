@@ -70,9 +70,9 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
 def _sureness(explanation: Any, values: dict[str, Any]) -> str:
     first, certificate = explanation.subgraphs[0], explanation.known_certificate
     values["probability"], values["num_samples"] = first.probability, explanation.num_samples
-    values["effective_sample_size"] = explanation.effective_sample_size
-    values["certificate"] = certificate.to_dict()
     text, worth = f"The first subgraph has probability {first.probability:.2f}", explanation.effective_sample_size
+    values["effective_sample_size"] = None if math.isnan(worth) else worth
+    values["certificate"] = certificate.to_dict()
     if math.isnan(worth):
         text += f" among {len(explanation.subgraphs)} that a search found"
     else:

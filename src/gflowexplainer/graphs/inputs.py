@@ -132,7 +132,8 @@ def input_graph(
     check_shape(edge_index)
     for name in _OF_EDGES:
         value = arguments.get(name)
-        if isinstance(value, Tensor) and value.dim() > 0 and value.size(0) != edge_index.size(1):
+        # A single row may be meant for all edges.
+        if isinstance(value, Tensor) and value.dim() > 0 and value.size(0) not in (1, edge_index.size(1)):
             raise InstanceError(
                 f"'{name}' has {value.size(0)} rows, but {where} has {edge_index.size(1)} edges. Pass one row an edge."
             )

@@ -17,8 +17,6 @@ from gflowexplainer.sampler import FlowSampler
 
 ELSEWHERE = 0.1
 """What the evidence of single nodes of a graph counts, where the distribution counts 1."""
-FAINT = 5e-4
-"""What it counts how little nodes speak against the class: it only orders those that have no other share."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,7 @@ class Masks:
     probably as what it adds is to what the strongest adds. Its probability is then the mean of the two, weighed by how
     far single nodes are to be trusted (:func:`~gflowexplainer.rewards.mask_weight.mask_weight`). In a graph several
     places may speak; those that samples seldom come to count a little by their evidence. And where the
-    distribution follows them too, a node that speaks against the class does not belong, though a way may lead over it:
-    such nodes come last, the worst behind all.
+    distribution follows them too, a node that speaks against the class does not belong, though a way may lead over it.
 
     Attributes:
         sampler: What was sampled from.
@@ -45,10 +42,9 @@ class Masks:
         """Probability of each node, shape ``[n]``."""
         found, reward = self.estimates.node, self.sampler.reward
         against = reward.speaks_against() if isinstance(reward, ConsensusReward) else None
-        if against is None:
-            return _probability(_mean(found, self._shares))
-        value = _mean(torch.where(against > 0, 0.0, found), self._shares)
-        return _probability(torch.lerp(value, 1 - against.to(value), FAINT))
+        if against is not None:
+            found = torch.where(against, 0.0, found)
+        return _probability(_mean(found, self._shares))
 
     @cached_property
     def edge(self) -> Tensor:

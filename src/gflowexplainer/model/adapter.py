@@ -139,6 +139,9 @@ def _other_types(model: nn.Module, given: Mapping[str, Any]) -> str:
     own = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), None)
     for name, value in given.items():
         if own is not None and isinstance(value, Tensor) and value.is_floating_point() and value.dtype != own:
+            if own == torch.bfloat16:
+                advice = f"Explain model.float(), with data.{name}.float()."
+                return f". Its weights are {own}, which NumPy does not know. {advice}"
             cast = "float()" if own == torch.float else f"to({own})"
             return f". Its weights are {own}, but '{name}' is {value.dtype}. Convert it: data.{name}.{cast}."
     return ""

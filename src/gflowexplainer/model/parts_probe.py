@@ -48,10 +48,14 @@ class Part:
     depth: Tensor
     roots: int
 
-    def up_to(self, depth: int) -> Part:
-        """Returns what an instance of so many steps has: with the edges into its last nodes, and where these begin."""
-        kept = torch.nonzero(self.depth <= depth + 1).flatten()
-        inside = self.depth[self.edge_index[1]] <= depth
+    def up_to(self, depth: int, *, fringe: bool) -> Part:
+        """Returns the nodes of so many steps and the edges among them.
+
+        With the ``fringe``, as instances have it: the edges into the last of them too, and the nodes where these begin.
+        """
+        kept = torch.nonzero(self.depth <= depth + fringe).flatten()
+        source, target = self.depth[self.edge_index]
+        inside = (target <= depth) & (source <= depth + fringe)
         # Nodes stand in the order of their depth, so those that stay keep their places.
         return Part(self.nodes[kept], self.edges[inside], self.edge_index[:, inside], self.depth[kept], self.roots)
 
@@ -195,9 +199,13 @@ class _Caller:
         return None
 
     def wide_enough(self, parts: tuple[Part, Part], alone: list[Tensor], hops: int | None, bound: float) -> int:
-        """Returns the steps beyond which nothing counts, ``hops`` at least; what cannot be hidden is left out."""
+        """Returns the steps beyond which nothing counts, ``hops`` at least; what cannot be hidden is left out.
+
+        Where nothing can be hidden, so that ``hops`` are not known, the fringe goes too: more than its edges may count.
+        """
+        known = hops is not None
         for steps in range(max(int(part.depth.max()) for part in parts) - 1, (hops or 0) - 1, -1):
-            cut = [self.call([part.up_to(steps)]) for part in parts]
+            cut = [self.call([part.up_to(steps, fringe=known)]) for part in parts]
             if gap(torch.cat(cut), torch.cat(alone)) > bound:
                 return steps + 1
         return hops or 0

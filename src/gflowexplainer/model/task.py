@@ -7,7 +7,7 @@ of it, is a :class:`TaskInputs`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -303,14 +303,15 @@ class GraphTask(Task):
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Puts the graphs ``which`` together, and evaluates the model on them."""
         graphs, predictor = self._graphs[which], self.predictor
-        data = []
+        data = list[Data]()
         names: set[str] = set()
         shared: dict[str, Any] = {}
         for graph in graphs:
             given = graph.detached()
             rows, others = given.sorted_arguments()
-            _refuse_differing(shared, others)
             names.update(rows)
+            if data:
+                _refuse_differing(shared, others, names)
             shared |= others
             data.append(Data(x=given.x, edge_index=given.edge_index, **rows))
         label = None if self._given is None else self._given[which]
@@ -337,14 +338,14 @@ class GraphTask(Task):
         )
 
 
-def _refuse_differing(known: Mapping[str, Any], others: Mapping[str, Any]) -> None:
-    """Refuses tensors that differ between graphs but have neither one row a node nor one an edge."""
-    for name in known.keys() & others.keys():
-        one, other = known[name], others[name]
-        if isinstance(one, Tensor) and isinstance(other, Tensor) and not torch.equal(one, other):
+def _refuse_differing(known: Mapping[str, Any], others: Mapping[str, Any], names: Set[str]) -> None:
+    """Refuses tensors that differ between graphs, or that some lack, and are not among the ``names`` of rows."""
+    for name in (known.keys() | others.keys()) - names:
+        given = [value for value in (known.get(name), others.get(name)) if isinstance(value, Tensor)]
+        if given and (len(given) == 1 or not torch.equal(*given)):
             raise InstanceError(
-                f"'{name}' differs between graphs, but has neither one row a node nor one an edge. Pass it one row a "
-                "node, or explain the graphs one at a time."
+                f"'{name}' differs between graphs, or some lack it, but it has neither one row a node nor one an edge. "
+                "Pass it one row a node, or explain the graphs one at a time."
             )
 
 

@@ -9,7 +9,8 @@ Where single losses add up to a value, they are its explanation, unless shared e
 simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
 distribution of a class follows shared evidence where that shows what holds the class and is needed, and else unless it
-says nothing, or less than two thirds of what single losses say of small contexts, where these add up nearly everywhere.
+says nothing, or less than two thirds (of graphs half) of what single losses say of small contexts, where these add up
+nearly everywhere.
 What single losses count in masks beside it is another question (:mod:`~gflowexplainer.rewards.mask_weight`).
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared

@@ -157,15 +157,13 @@ class ConsensusReward(Reward):
         return torch.where(top > 0, value / top.clamp(min=1e-300), 0.0)
 
     def speaks_against(self) -> Tensor | None:
-        """Returns how far the class would be held better without each node, as a share of the worst of its instance.
+        """Marks the nodes without which the class would be held better, shape ``[n]``; never the explained one.
 
-        Shape ``[n]``, in [0, 1]; 0 for nodes that speak for the class, and for the explained one. ``None`` where the
-        distribution does not follow the instance's own evidence, and of values, with two directions.
+        ``None`` where the distribution does not follow the instance's own evidence, and of values, with two directions.
         """
         if self.own is None or not self.consensus.uses_own or self.target.label is None:
             return None
-        harm = (-self.own).clamp(min=0).index_fill(0, self.instances.roots, 0.0)
-        return harm / self._strongest(harm).clamp(min=1e-300)[self.instances.owner]
+        return (self.own < 0).index_fill(0, self.instances.roots, value=False)
 
     def own_share(self) -> Tensor | None:
         """Returns what each node adds as a share of the strongest of its instance, in [0, 1], shape ``[n]``.

@@ -34,7 +34,7 @@ def mask_weight(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: s
     Args:
         trials: Everything that was tried.
         chosen: What was taken.
-        level: ``"node"`` or ``"graph"``: what is explained.
+        level: What is explained: ``"graph"``, or one place around a node or link.
     """
     if chosen.by_gradients:
         return 0.0
