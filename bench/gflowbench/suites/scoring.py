@@ -159,15 +159,15 @@ def node_sets(
         own: Nodes that our explainer shows of this case, the size at which others are compared with it.
 
     Returns:
-        ``""``: all nodes that are shown, where something is. ``"@k"``: the best ``k`` nodes. ``"@own"``: as many of the
-        best nodes as ours shows.
+        ``""``: all nodes that are shown, where something is. ``"@k"``: the best ``k`` nodes, among equals those of the
+        larger signed importance. ``"@own"``: as many of the best nodes as ours shows.
     """
     parts = shown_parts(case, explanation)
     sets = {} if parts is None else {"": tuple(sorted({node for part in parts for node in part}))}
     for size in top:
-        sets[f"@{size}"] = top_nodes(_center_first(case, explanation.scores), size)
+        sets[f"@{size}"] = top_nodes(_center_first(case, _ranks(explanation)), size)
     if own is not None:
-        sets["@own"] = top_nodes(_center_first(case, explanation.scores), own)
+        sets["@own"] = top_nodes(_center_first(case, _ranks(explanation)), own)
     return sets
 
 
@@ -264,6 +264,15 @@ def _against_truth(case: Case, explanation: NodeExplanation) -> dict[str, float]
 def _without(parts: Sequence[Part], center: int) -> tuple[Part, ...]:
     """Takes the explained node out of node sets and closes the gap in the ids."""
     return tuple(tuple(node - (node > center) for node in part if node != center) for part in parts)
+
+
+def _ranks(explanation: NodeExplanation) -> Tensor:
+    """Returns the scores as ranks, ``[n]``; signed importance tells equal ones apart, where it is known."""
+    if explanation.signed is None:
+        return explanation.scores
+    first = torch.argsort(explanation.signed, stable=True, descending=True)
+    order = first[torch.argsort(explanation.scores[first], stable=True, descending=True)]
+    return torch.empty_like(explanation.scores).index_copy_(0, order, -torch.arange(len(order)).to(explanation.scores))
 
 
 def _center_first(case: Case, scores: Tensor) -> Tensor:

@@ -8,9 +8,9 @@ contexts agree. Then the model adds up what single nodes do.
 Where single losses add up to a value, they are its explanation, unless shared evidence says nearly the same and is
 simpler. Classes are no sums: where one place stands in for another, no single loss shows either. And where a class
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
-distribution of a class follows shared evidence where that shows what holds the class and is needed, and else unless it
-says nothing, or less than two thirds (of graphs half) of what single losses say of small contexts, where these add up
-nearly everywhere.
+distribution of a class follows shared evidence, unless it says nothing and does not show what holds the class and is
+needed; or says less than half (around a node, where it does not show that, two thirds) of what single losses say of
+small contexts, where these add up nearly everywhere.
 What single losses count in masks beside it is another question (:mod:`~gflowexplainer.rewards.mask_weight`).
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
@@ -33,13 +33,13 @@ BELIEVED = 0.87
 NEARLY = 0.8
 """Share of it that is enough in the smallest contexts, where it is believed near the whole graph and a node is
 explained."""
-LESS = {"graph": 0.5, "node": 2 / 3}
-"""Share of own evidence that adds up that shared evidence of a class must explain to be followed; masks of graphs count
-single losses anyway."""
+HALF = 0.5
+"""Share of own evidence that adds up that shared evidence of a class must explain to be followed, whatever it shows."""
 ENOUGH = 0.83
 """Share of what own evidence explains that shared evidence must explain to be preferred all the same."""
 SAID = 2 / 3
-"""Share of what can be reproduced that shared evidence must explain to have said enough."""
+"""Share of what can be reproduced that shared evidence must explain to have said enough; around nodes also of own
+evidence that adds up, where it shows little. Masks of graphs count single losses anyway."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 CLEAR = 0.3
@@ -101,9 +101,8 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool, level: st
     if own is None or not shared:
         return own or _plainest(shared)
     plainest = _plainest(shared)
-    if _shows_much(plainest):
-        return plainest
-    if plainest.explained < min(SILENT, own.explained):
+    shows_much = _shows_much(plainest)
+    if plainest.explained < min(SILENT, own.explained) and not shows_much:
         return own
     if values:
         beside = most_explained(trial for trial in shared if trial.keep_probability == nearest)
@@ -111,7 +110,7 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool, level: st
         return own if says_less and _adds_up(own) else plainest
     alone = [trial for trial in trials if trial.evidence == EvidenceType.own]
     near, far = (most_explained(t for t in alone if t.keep_probability == keep) for keep in (nearest, smallest))
-    less = LESS["graph" if level == "graph" else "node"]
+    less = HALF if shows_much or level == "graph" else SAID
     if near is None or far is None or max(trial.explained for trial in shared) >= less * far.explained:
         return plainest
     nearly = level != "graph" and _adds_up(far, NEARLY) and _adds_up(near)

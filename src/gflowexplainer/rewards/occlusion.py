@@ -17,6 +17,8 @@ from gflowexplainer.rewards.gradients import GradientShare, integrated_gradients
 
 MOST = 1000
 """Occlusions evaluated per instance, at most."""
+GAINED = 1 / 3
+"""What gains count beside losses where a class of nodes follows both: half as much, as only neighbours can gain."""
 
 
 class NodeLosses:
@@ -56,9 +58,9 @@ class NodeLosses:
     ) -> Tensor:
         """Returns the own evidence of nodes, shape ``[n, 1]``: what is lost without them.
 
-        Where it is followed and the class of a node is explained, it is the mean of that and of the :func:`gains`: what
-        is needed among all nodes is one thing, what suffices with few of them another, and both are to be shown. Of
-        values, a share of it is what their features add.
+        Where it is followed and the class of a node is explained, a third of it are the :func:`gains`: what is needed
+        among all nodes is one thing, what suffices with few of them another, and both are to be shown. Of values, a
+        share of it is what their features add.
 
         Args:
             which: The nodes that are wanted at least, shape ``[n]``; all if not given.
@@ -71,7 +73,7 @@ class NodeLosses:
         of_node = instances.level != "graph" and instances.other_end is None
         if not (followed and of_node and self._inputs.target.label is not None):
             return self.at(which)
-        return (self.at(which) + self._gains()) / 2
+        return torch.lerp(self.at(which), self._gains(), GAINED)
 
     def _by_features(self, baseline: Tensor) -> Tensor | None:
         """Returns the :func:`integrated_gradients` from a baseline, ``[n, 1]``, evaluated once."""
