@@ -1,16 +1,21 @@
 """Evidence by features: what a node is, where what the model predicts there does not tell."""
 
+from itertools import combinations_with_replacement
+
+import networkx as nx
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.rewards.evidence import MAX_KINDS, raw_evidence, tells_by_features
+from gflowexplainer.rewards.evidence import MAX_KINDS, Evidence, find_basis, raw_evidence, tells_by_features
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
 
 
@@ -39,10 +44,35 @@ def inputs_of(graph, level: str = "node") -> TaskInputs:
     return TaskInputs.of(Predictor(model, level="node", num_hops=2), instances, node_prediction=prediction)
 
 
-def test_features_stand_before_what_is_predicted() -> None:
-    inputs = inputs_of(coloured(0))
+def test_features_of_neighbours_and_of_nodes_further_away_stand_before_what_is_predicted() -> None:
+    graph = coloured(0)
+    inputs = inputs_of(graph)
     plain, told = (raw_evidence(inputs, kind) for kind in (EvidenceType.shared, EvidenceType.features))
-    torch.testing.assert_close(told, torch.cat([inputs.instances.x.double(), plain], dim=1))
+    instances, network = inputs.instances, nx.Graph(graph.edge_index.t().tolist())
+    for row, found in enumerate(told):
+        node, root = int(instances.node_id[row]), [0, 5][int(instances.owner[row])]
+        steps = nx.shortest_path_length(network, root, node)
+        x, none = graph.x[node].double(), torch.zeros(3, dtype=torch.double)
+        wanted = {0: [none, none, 0 * plain[row]], 1: [x, none, plain[row]]}.get(steps, [none, x, plain[row]])
+        torch.testing.assert_close(found, torch.cat(wanted))
+
+
+def test_edges_around_nodes_are_counted_by_the_features_of_both_ends() -> None:
+    inputs = inputs_of(coloured(0))
+    instances, raw = inputs.instances, raw_evidence(inputs, EvidenceType.features)
+    basis = find_basis(instances, EvidenceType.features, raw)
+    evidence = Evidence.of(instances, raw, basis, EvidenceType.features)
+    assert evidence.paired == 6
+    assert evidence.num_columns == basis.size(1) + 2 + 21
+    assert int(evidence.is_pair().sum()) == 21
+    members = torch.nonzero(instances.owner == 0).flatten()
+    found = evidence.describe(Subgraphs(torch.tensor([0]), members[None]))[0, -21:]
+    edges = nx.Graph(instances.edge_index.t().tolist()).subgraph(members.tolist()).edges
+    kind = raw[:, :6].numpy()
+    pairs = combinations_with_replacement(range(6), 2)
+    wanted = [sum(kind[u, a] * kind[v, b] + kind[u, b] * kind[v, a] for u, v in edges) for a, b in pairs]
+    assert found.tolist() == pytest.approx(wanted)
+    assert Evidence.of(instances, raw, basis).paired == 0
 
 
 def test_graphs_are_told_by_features_anyway() -> None:
@@ -79,3 +109,33 @@ def test_a_model_that_looks_for_a_colour_is_described_by_colours(tmp_path) -> No
     ours, theirs = (each.explain(model, graph, index[:3], progress=False) for each in (explainer, again))
     for one, other in zip(ours, theirs, strict=True):
         assert torch.equal(one.node_mask, other.node_mask)
+
+
+class TwoInARow(torch.nn.Module):
+    """Class 1 where a neighbour of the first colour has a neighbour of the second, beside the node itself."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        source, target = edge_index
+        seconds = torch.zeros(len(x)).index_add(0, target, x[source, 1])
+        ways = torch.zeros(len(x)).index_add(0, target, x[source, 0] * (seconds[source] - x[target, 1]))
+        return torch.stack([-ways, ways], dim=1).clamp(-2, 2) + torch.tensor([1.0, -1.0])
+
+
+def test_two_colours_in_a_row_are_found_though_either_colour_alone_says_nothing() -> None:
+    graph, model = coloured(2, number=240, columns=4), TwoInARow()
+    colour = graph.x.argmax(dim=1)
+    index = torch.nonzero(model(graph.x, graph.edge_index).argmax(dim=1) == 1).flatten()[:24]
+    explainer = GFlowExplainer(max_nodes=6, max_updates=3, num_hops=2, seed=0)
+    explainer.fit(model, graph, index, progress=False)
+    assert explainer.evidence_report().chosen.evidence == "features"
+    network, scores = nx.Graph(graph.edge_index.t().tolist()), []
+    for node, explanation in zip(index.tolist(), explainer.explain(model, graph, index, progress=False), strict=True):
+        truth = set()
+        for first in network[node]:
+            seconds = [other for other in network[first] if colour[other] == 1 and other != node]
+            truth |= {first, *seconds} if colour[first] == 0 and seconds else set()
+        others = [other for other in nx.single_source_shortest_path_length(network, node, 2) if other != node]
+        inside = [other in truth for other in others]
+        if not all(inside):
+            scores.append(roc_auc_score(inside, explanation.node_mask.flatten()[others]))
+    assert sum(scores) / len(scores) > 0.95

@@ -84,7 +84,7 @@ class ConsensusReward(Reward):
                 f"direction='{direction}' tells contributions to a value apart, but the model predicts classes. "
                 "Leave it out, or pass the class to explain as 'target'."
             )
-        evidence = Evidence.of(instances, raw, consensus.basis)
+        evidence = Evidence.of(instances, raw, consensus.basis, consensus.chosen.evidence)
         weight = consensus.weights_of(self.target)
         if weight.size(1) != evidence.num_columns:
             raise CheckpointError(

@@ -33,20 +33,18 @@ class Evidence:
     The description of a subgraph counts its nodes by kind, its nodes and its inner edges. "Kind" is soft: at node level
     the class probabilities that the model predicts at the node, which know of its surroundings already, and that of the
     explained class once more; at graph level its input features, which do not, and at either level what the model loses
-    without it. At graph level the inner edges are also counted by the kinds of both ends. In a graph of several types,
-    the type of a node is a kind, and inner edges are counted by relation.
+    without it. Where features are kinds, the inner edges are also counted by the kinds of both ends. In a graph of
+    several types, the type of a node is a kind, and inner edges are counted by relation.
 
     Attributes:
         instances: Instances with ``n`` nodes and ``m`` neighbour entries.
         kind: How much each node is of each kind, shape ``[n, D]``.
+        paired: By how many of these kinds, the first ones, inner edges are counted.
     """
 
     instances: Instances
     kind: Tensor
-
-    @property
-    def _by_pair(self) -> bool:
-        return self.instances.level == "graph"
+    paired: int = 0
 
     @cached_property
     def _relation(self) -> Tensor:
@@ -62,24 +60,27 @@ class Evidence:
         return found
 
     @classmethod
-    def of(cls, instances: Instances, raw: Tensor, basis: Tensor) -> Evidence:
-        """Brings raw evidence ``[n, R]`` to few columns by a ``basis`` ``[R, D]`` of :func:`basis_of`."""
+    def of(cls, instances: Instances, raw: Tensor, basis: Tensor, kind: EvidenceType = EvidenceType.shared) -> Evidence:
+        """Brings raw evidence ``[n, R]`` of a kind to few columns by a ``basis`` ``[R, D]`` of :func:`find_basis`."""
         if raw.size(1) != basis.size(0):
             raise ConfigError(
                 f"The evidence of a node has {raw.size(1)} columns, but {basis.size(0)} were learned from, by another "
                 "model or another version. Fit again."
             )
+        features = _num_features(instances, kind) if instances.level != "graph" else raw.size(1)
+        paired = int((basis[:features] != 0).any(dim=0).sum()) if features else 0
         if raw.is_cpu and raw.size(0) <= _FEW:
             # NumPy begins sooner.
-            return cls(instances, torch.from_numpy(raw.numpy().astype(np.float64, copy=False).dot(basis.numpy())))
-        return cls(instances, raw.double() @ basis)
+            kinds = torch.from_numpy(raw.numpy().astype(np.float64, copy=False).dot(basis.numpy()))
+        else:
+            kinds = raw.double() @ basis
+        return cls(instances, kinds, paired)
 
     @property
     def num_columns(self) -> int:
         """Length ``P`` of a description."""
-        kinds = self.kind.size(1)
-        pairs = kinds * (kinds + 1) // 2 if self._by_pair else 0
-        return kinds + 2 + num_relations(self.instances) + pairs
+        pairs = self.paired * (self.paired + 1) // 2
+        return self.kind.size(1) + 2 + num_relations(self.instances) + pairs
 
     def describe(self, subgraphs: Subgraphs) -> Tensor:
         """Describes ``B`` subgraphs: nodes by kind, nodes, edges, edges by pair of kinds, shape ``[B, P]``."""
@@ -99,8 +100,9 @@ class Evidence:
     def _edge_kinds(self, one: Tensor, other: Tensor, entry: Tensor) -> Tensor:
         """Returns the kinds of edges between nodes, both ``[Q]``: relations, then pairs of kinds where they count."""
         relation = self._relation[entry]
-        if self._by_pair:
-            return torch.cat([relation, pair_products(self.kind[one], self.kind[other])], dim=1)
+        if self.paired:
+            pairs = pair_products(self.kind[one, : self.paired], self.kind[other, : self.paired])
+            return torch.cat([relation, pairs], dim=1)
         return relation
 
     def node_values(self, weight: Tensor) -> Tensor:
@@ -116,7 +118,7 @@ class Evidence:
     def entry_values(self, weight: Tensor) -> Tensor:
         """Values every neighbour entry by the weights ``[I, P]`` of its instance, shape ``[m]``."""
         kinds, instances = self.kind.size(1), self.instances
-        alike = not self._by_pair and not num_relations(instances)
+        alike = not self.paired and not num_relations(instances)
         if alike and weight.size(0) == 1:
             return weight[0, kinds + 1].expand(instances.neighbor.numel())
         row = instances.neighbor_row
@@ -175,6 +177,14 @@ def basis_of(raw: Tensor) -> Tensor:
     return basis[:, tells] / spread[tells]
 
 
+def find_basis(instances: Instances, kind: EvidenceType, raw: Tensor) -> Tensor:
+    """Finds the directions of raw evidence ``[n, R]`` of a kind; what features say around nodes has its own."""
+    features = _num_features(instances, kind)
+    if instances.level == "graph" or not features:
+        return basis_of(raw)
+    return torch.block_diag(basis_of(raw[:, :features]), basis_of(raw[:, features:]))
+
+
 def has_shared(inputs: TaskInputs, names: Tensor) -> bool:
     """Returns whether nodes of different instances, with features of these ``names``, are told apart by few columns."""
     instances = inputs.instances
@@ -194,7 +204,9 @@ def raw_evidence(
     """Returns what the consensus tells nodes apart by, shape ``[n, R]``.
 
     ``"shared"``: what means the same in every instance; at node level what the model predicts there, at graph level the
-    node's features, and its type before them where there are several. ``"features"``: at node level, both of these.
+    node's features, and its type before them where there are several. ``"features"``: at node level, both of these, the
+    features of neighbours of the explained node apart from those of nodes further away. Nothing is said of that node
+    itself, which is in all subgraphs: it would only count for their size.
     ``"own"``: what the model loses without the node in this very instance, for which it is evaluated once a node.
     ``"both"``: shared and own columns side by side.
 
@@ -213,7 +225,7 @@ def raw_evidence(
     if kind != EvidenceType.own:
         columns.append(_shared(inputs, names).double())
     if kind == EvidenceType.features and inputs.instances.level != "graph":
-        columns.insert(0, _few_features(inputs))
+        columns = [_features_by_distance(inputs), columns[0].index_fill(0, inputs.instances.roots, 0.0)]
     if not kind.is_shared:
         own = losses(inputs.predictor, inputs.instances, inputs.target) if own is None else own
         columns.append(own.double())
@@ -258,15 +270,26 @@ def tells_by_features(inputs: TaskInputs) -> bool:
     return x.layout == torch.strided and bool((x != x[:1]).any())
 
 
-def _few_features(inputs: TaskInputs) -> Tensor:
-    """Returns the features of every node; what stands behind them keeps its place from the end."""
-    columns = inputs.instances.x.size(1)
+def _features_by_distance(inputs: TaskInputs) -> Tensor:
+    """Returns the features of neighbours of the explained node, and beside them those of nodes further away."""
+    instances = inputs.instances
+    columns = instances.x.size(1)
     if columns > MAX_KINDS:
         raise ConfigError(
             f"evidence='features' tells nodes apart by at most {MAX_KINDS} features, but there are {columns}. Use "
             "evidence='shared'."
         )
-    return inputs.instances.rows().double()
+    x = instances.rows().double()
+    near = torch.zeros(instances.num_nodes, 1, dtype=torch.bool, device=x.device)
+    near[instances.neighbors_of(instances.roots)[1]] = True
+    far = ~near
+    far[instances.roots] = near[instances.roots] = False
+    return torch.cat([x * near, x * far], dim=1)
+
+
+def _num_features(instances: Instances, kind: EvidenceType) -> int:
+    """Returns how many of the first columns of raw evidence around nodes are features; none of most kinds."""
+    return 2 * instances.x.size(1) if kind == EvidenceType.features else 0
 
 
 def has_own_class(inputs: TaskInputs) -> bool:

@@ -11,7 +11,7 @@ from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 _MEANING = {
     EvidenceType.shared: "what means the same in every instance",
-    EvidenceType.features: "what means the same in every instance, the features of nodes among it",
+    EvidenceType.features: "what means the same in every instance, the features of nodes and edges among it",
     EvidenceType.own: "what the model loses without each node of the instance itself",
     EvidenceType.both: "what means the same in every instance, and what the model loses without each node",
 }

@@ -29,7 +29,7 @@ from gflowexplainer.rewards.cohesion import find_cohesion
 from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.evidence import (
     Evidence,
-    basis_of,
+    find_basis,
     find_categories_of,
     has_own_class,
     raw_evidence,
@@ -103,8 +103,8 @@ def _describe(
     """Describes subgraphs by each kind of raw evidence ``[n, R]``, with penalties so many times as large as usual."""
     described = {}
     for kind, columns in raw:
-        basis = basis_of(_without_rare_classes(inputs, kind, columns))
-        evidence = Evidence.of(inputs.instances, columns, basis)
+        basis = find_basis(inputs.instances, kind, _without_rare_classes(inputs, kind, columns))
+        evidence = Evidence.of(inputs.instances, columns, basis, kind)
         described[kind] = Description(basis, evidence.describe(subgraphs), ridge_of(evidence) * caution)
     return described
 
