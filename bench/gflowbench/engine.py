@@ -44,6 +44,7 @@ ENGINE = {
     "gflowexplainer.inference.exact_target": "the exact target distribution",
     "gflowexplainer.inference.explaining": "explanations of a sampler that was trained by hand",
     "gflowexplainer.inference.search": "beam search under a reward",
+    "gflowexplainer.inference.shapley_values": "Shapley values of any game",
     "gflowexplainer.drawing.colours": "colours of drawings",
     "gflowexplainer.drawing.layout": "layout of drawings",
     "gflowexplainer.drawing.painting": "scenes painted by matplotlib",

@@ -22,7 +22,6 @@ from gflowbench.suites.ours import explain_cases
 from gflowbench.suites.run import Cell, Problem, prepare
 from gflowbench.suites.scoring import node_sets, score_cases, summarize
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 from gflowexplainer.storage.files import read_json, slug, write_json, write_text
 from gflowexplainer.storage.provenance import code_digest, command_line
 
@@ -145,7 +144,7 @@ def _score(place: Place, problem: Problem, explainer: GFlowExplainer) -> float:
     return summarize(score_cases(model, cases, found, sets))[place.score]
 
 
-def _words(chosen: EvidenceTrial) -> str:
+def _words(chosen: Any) -> str:
     """Says which evidence was taken, from which contexts."""
     if chosen.by_gradients:
         return "shared, by gradients"

@@ -58,13 +58,6 @@ def explain_cases(
     return [read_explanation(case, explanation) for case, explanation in zip(cases, explanations, strict=True)]
 
 
-def one_hop_further(
-    model: nn.Module, task: SuiteTask, cases: Sequence[Case], **arguments: Any
-) -> list[NodeExplanation]:
-    """Explains with one step more than messages travel: degrees there weigh those that reach a node of a GCN."""
-    return gflowexplainer(model, task, cases, num_hops=task.num_layers + 1, **arguments)
-
-
 def read_explanation(case: Case, explanation: Any) -> NodeExplanation:
     """Takes masks, parts (or the first subgraph) and the verdict from an explanation."""
     place = {node: number for number, node in enumerate(case.nodes.tolist())}

@@ -64,7 +64,6 @@ GNNS_OF: dict[str, tuple[str, ...]] = {
 EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
     "ours": ours.gflowexplainer,
     "search": partial(ours.gflowexplainer, inference="search"),
-    "ours-further": ours.one_hop_further,
     "truth": peers.truth,
     "random": floors.random_growth,
     "distance": floors.distance,
@@ -80,7 +79,7 @@ EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
     "shapley": sampled_peers.shapley,
     "gnn-explainer": sampled_peers.gnn_explainer,
 }
-OURS = ("ours", "search", "ours-further")
+OURS = ("ours", "search")
 """Explainers of the library, whose cells depend on its code."""
 _CASES, _FAST_CASES = 60, 24
 _FLOOR_NODES = 8
@@ -310,6 +309,6 @@ def _applies(explainer: str, suite: str, task: str) -> bool:
         return task in ("cora", "distance")
     if explainer == "rarity":
         return suite != "real"  # every paper has its own words
-    if explainer in ("occlusion-near", "ours-further"):
+    if explainer == "occlusion-near":
         return suite == "real"
     return True

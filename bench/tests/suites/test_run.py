@@ -13,7 +13,7 @@ from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, predict, split_scor
 from gflowbench.suites.gnns import Shape, build_gnn, load_gnn, save_gnn
 from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.null_cases import better_than_random, fit_null_gnn, make_null_task
-from gflowbench.suites.ours import gflowexplainer, one_hop_further
+from gflowbench.suites.ours import gflowexplainer
 from gflowbench.suites.run import plan, run_cells
 from gflowbench.suites.scoring import node_sets, score_cases, summarize
 from gflowbench.suites.task import Combination, SuiteTask
@@ -83,21 +83,6 @@ def test_computation_graphs_give_the_prediction_of_the_whole_graph(gnn: str) -> 
     assert min(case.num_nodes for case in cases) < 40
     whole = predict(model, task, torch.arange(40)).double().softmax(dim=1).max(dim=1).values
     assert torch.allclose(whole_predictions(model, cases), whole, atol=1e-5)
-
-
-def test_degrees_one_hop_further_are_explained_too() -> None:
-    """On a path, the third neighbour sends nothing through two layers of a GCN, but weighs what the second sends."""
-    path = torch.stack([torch.arange(8), torch.arange(1, 9)])
-    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
-    graph = Data(x=x, edge_index=torch.cat([path, path.flip(0)], dim=1), y=torch.zeros(9, dtype=torch.long))
-    task = SuiteTask("toy", "node", "multiclass_classification", [graph], {}, {}, num_layers=2)
-    model = build_gnn(Shape(gnn="gcn", level="node", in_channels=3, out_channels=2, num_layers=2), 0).eval()
-    cases = make_cases(model, task, [4], correct=False, num_hops=3)
-    given = {"seed": 0, "max_nodes": 7, "epochs": 2, "evidence": "own"}
-    (near,), (further,) = (explain(model, task, cases, **given) for explain in (gflowexplainer, one_hop_further))
-    third = torch.isin(cases[0].nodes, torch.tensor([1, 7]))
-    assert not near.scores[third].any()
-    assert further.scores[third].any()
 
 
 def test_a_run_is_resumed(tmp_path: Path, small: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,8 +114,9 @@ def _try(
 ) -> list[Tried]:
     """Fits all candidates to what is measured in context, and shared evidence of classes to gradients."""
     inputs, subgraphs, tried = fitting.inputs, fitting.subgraphs, list[Tried]()
+    rows = _of_usual_class(inputs, subgraphs)
     for keep, removal in product(candidates.keep_probabilities, candidates.removals):
-        found = measuring.measure(subgraphs, keep, removal)
+        found = measuring.measure(subgraphs[rows], keep, removal)._replace(rows=rows)
         told, measured = -math.inf, dict[str, Any](keep_probability=keep, removal=removal)
         for kind, description in described.items():
             fitted = list(fitting.attempts(candidates, kind, description, found, least=told, **measured))
@@ -137,6 +138,21 @@ def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: T
     own = likeness.shrink(inputs, own, consensus.names) * known[:, None]
     strongest = float(_strongest_losses(inputs, own).median())
     return replace(consensus, likeness=likeness, beside=beside, strongest_loss=strongest)
+
+
+def _usual_class(inputs: TaskInputs) -> Tensor | None:
+    """Marks the nodes, shape ``[I]``, of a class that nearly all are predicted to be of; ``None`` without such a one."""
+    label = inputs.target.label
+    if label is None or not has_own_class(inputs):
+        return None
+    usual = label == torch.bincount(label).argmax()
+    return usual if 0 < int((~usual).sum()) < max(FEW, RARE * label.numel()) else None
+
+
+def _of_usual_class(inputs: TaskInputs, subgraphs: Subgraphs) -> Tensor | slice:
+    """Returns the rows of the subgraphs that teach: a mistake or two would hide what all others have in common."""
+    usual = _usual_class(inputs)
+    return slice(None) if usual is None else torch.nonzero(usual[subgraphs.instance]).flatten()
 
 
 def _without_rare_classes(inputs: TaskInputs, kind: EvidenceType, raw: Tensor) -> Tensor:
