@@ -141,7 +141,7 @@ def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: T
 
 
 def _usual_class(inputs: TaskInputs) -> Tensor | None:
-    """Marks the nodes, shape ``[I]``, of a class that nearly all are predicted to be of; ``None`` without such a one."""
+    """Marks the instances ``[I]`` of a class that nearly all are predicted to be of; ``None`` without such a one."""
     label = inputs.target.label
     if label is None or not has_own_class(inputs):
         return None
