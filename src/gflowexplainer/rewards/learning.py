@@ -141,12 +141,12 @@ def _reading_own(consensus: Consensus, inputs: TaskInputs, own: Tensor, known: T
 
 
 def _usual_class(inputs: TaskInputs) -> Tensor | None:
-    """Marks the instances ``[I]`` of a class that nearly all are predicted to be of; ``None`` without such a one."""
+    """Marks the instances ``[I]`` of a class that over nine of ten are predicted to be of; ``None`` without one."""
     label = inputs.target.label
     if label is None or not has_own_class(inputs):
         return None
     usual = label == torch.bincount(label).argmax()
-    return usual if 0 < int((~usual).sum()) < max(FEW, RARE * label.numel()) else None
+    return usual if 0 < int((~usual).sum()) < RARE * label.numel() else None
 
 
 def _of_usual_class(inputs: TaskInputs, subgraphs: Subgraphs) -> Tensor | slice:
