@@ -20,7 +20,7 @@ from gflowbench.suites.molecules import make_molecule_task, rdkit
 from gflowbench.suites.scoring import node_auc
 from gflowbench.suites.task import SuiteTask
 from gflowexplainer.inference.shapley_values import shapley_values
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.files import write_text
 
 SEEDS, MOLECULES, EVALUATIONS = range(145, 150), 24, 4000
 RIDGE = 1.0
@@ -39,7 +39,7 @@ def main(fast: bool = False) -> None:
     table = {"title": title, "head": ["explained by", "node AUC", "by seed"], "rows": rows}
     write_json(folder / "results.json", {"auc": found, **environment()})
     text = markdown(table) + "\n"
-    write_bytes(folder / "summary.md", text.encode())
+    write_text(folder / "summary.md", text)
     print(text)
 
 

@@ -69,6 +69,7 @@ def test_a_package_that_is_not_there_is_named():
         ("bin/gflowexplainer", None, "gflowexplainer explain --index 3"),
         ("src/gflowexplainer/__main__.py", "gflowexplainer.__main__", "gflowexplainer explain --index 3"),
         ("bench/tool/__main__.py", "bench.tool.__main__", "python -m bench.tool explain --index 3"),
+        ("bench/tool/page.py", "bench.tool.page", "python -m bench.tool.page explain --index 3"),
     ],
 )
 def test_a_command_is_named_as_one_would_type_it(monkeypatch, started, module, wanted):

@@ -164,10 +164,11 @@ def node_sets(
     """
     parts = shown_parts(case, explanation)
     sets = {} if parts is None else {"": tuple(sorted({node for part in parts for node in part}))}
+    ranks = _center_first(case, _ranks(explanation))
     for size in top:
-        sets[f"@{size}"] = top_nodes(_center_first(case, _ranks(explanation)), size)
+        sets[f"@{size}"] = top_nodes(ranks, size)
     if own is not None:
-        sets["@own"] = top_nodes(_center_first(case, _ranks(explanation)), own)
+        sets["@own"] = top_nodes(ranks, own)
     return sets
 
 

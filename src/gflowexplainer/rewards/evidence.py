@@ -67,8 +67,10 @@ class Evidence:
                 f"The evidence of a node has {raw.size(1)} columns, but {basis.size(0)} were learned from, by another "
                 "model or another version. Fit again."
             )
-        features = _num_features(instances, kind) if instances.level != "graph" else raw.size(1)
+        features = _num_features(instances, kind)
         paired = int((basis[:features] != 0).any(dim=0).sum()) if features else 0
+        if instances.level == "graph":
+            paired = basis.size(1)
         if raw.is_cpu and raw.size(0) <= _FEW:
             # NumPy begins sooner.
             kinds = torch.from_numpy(raw.numpy().astype(np.float64, copy=False).dot(basis.numpy()))
@@ -180,7 +182,7 @@ def basis_of(raw: Tensor) -> Tensor:
 def find_basis(instances: Instances, kind: EvidenceType, raw: Tensor) -> Tensor:
     """Finds the directions of raw evidence ``[n, R]`` of a kind; what features say around nodes has its own."""
     features = _num_features(instances, kind)
-    if instances.level == "graph" or not features:
+    if not features:
         return basis_of(raw)
     return torch.block_diag(basis_of(raw[:, :features]), basis_of(raw[:, features:]))
 
@@ -289,7 +291,7 @@ def _features_by_distance(inputs: TaskInputs) -> Tensor:
 
 def _num_features(instances: Instances, kind: EvidenceType) -> int:
     """Returns how many of the first columns of raw evidence around nodes are features; none of most kinds."""
-    return 2 * instances.x.size(1) if kind == EvidenceType.features else 0
+    return 2 * instances.x.size(1) if kind == EvidenceType.features and instances.level != "graph" else 0
 
 
 def has_own_class(inputs: TaskInputs) -> bool:

@@ -90,8 +90,8 @@ def _sources(name: str) -> dict[str, Path]:
 def command_line() -> str:
     """Writes the command that runs, with the program's name instead of its path."""
     program = [Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"]
-    if program == ["__main__.py"]:
-        spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if program == ["__main__.py"] or (spec is not None and program[0].endswith(".py")):
         package = "gflowexplainer" if spec is None else spec.name.removesuffix(".__main__")
         program = ["gflowexplainer"] if package == "gflowexplainer" else ["python", "-m", package]
     return shlex.join([*program, *sys.argv[1:]])
