@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from gflowexplainer.errors import CheckpointError
@@ -46,6 +46,20 @@ def test_what_is_written_is_read(file: Path) -> None:
     sections, meta = read_checkpoint(file)
     assert_equal(sections, SECTIONS)
     assert meta == META
+
+
+def test_the_same_contents_are_the_same_bytes(file: Path) -> None:
+    before = file.read_bytes()
+    for _ in range(20):
+        write_checkpoint(file, SECTIONS, META)
+        assert file.read_bytes() == before
+    assert before.index(FORMAT.encode()) < before.index(b'meta":') < before.index(b"network/weight")
+
+
+def test_any_reader_of_safetensors_reads_it(file: Path) -> None:
+    assert_equal(
+        {"": load_file(file)}, {"": {f"{a}/{b}": tensor for a, part in SECTIONS.items() for b, tensor in part.items()}}
+    )
 
 
 def test_folders_are_made_and_odd_tensors_kept(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> No
     }
     text = json.dumps(meta)
     header = {"format": FORMAT, "meta": text, "checksum": checksum(tensors, text)}
-    content = save(tensors, metadata=header)
+    content = _in_order(save(tensors, metadata=header), header)
     try:
         write_bytes(path, content)
     except OSError as error:
@@ -85,6 +85,17 @@ def read_checkpoint(
         raise CheckpointError(
             f"The {holds} '{path}' is damaged and cannot be read ({error}). Delete it and {again} again."
         ) from error
+
+
+def _in_order(content: bytes, metadata: dict[str, str]) -> bytes:
+    """The same file with its metadata first and in the order given, since safetensors shuffles them at every call."""
+    begin = 8 + int.from_bytes(content[:8], "little")
+    entries = {"__metadata__": metadata} | {
+        name: entry for name, entry in json.loads(content[8:begin]).items() if name != "__metadata__"
+    }
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return b"".join([len(header).to_bytes(8, "little"), header, content[begin:]])
 
 
 def _is_ours(path: Path) -> bool:
