@@ -185,17 +185,41 @@ def test_a_node_that_speaks_against_the_class_does_not_belong():
     )
 
 
-def test_gains_are_asked_once_and_only_where_own_evidence_is_followed():
+def test_masks_count_losses_most_and_samples_gains():
+    """Two neighbours are copies of each other, either of which says much alone; a third is missed, and says less."""
+
+    class Either(torch.nn.Module):
+        def forward(self, x, edge_index):
+            total = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+            odds = 4 * total[:, 0].clamp(max=1) + 1.5 * total[:, 1]
+            return torch.stack([-odds, odds], dim=1) / 2
+
+    x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    star = torch.stack([torch.arange(1, 4), torch.zeros(3, dtype=torch.long)])
+    data = Data(x=x, edge_index=torch.cat([star, star.flip(0)], dim=1))
+    explainer = GFlowExplainer(evidence="own", num_hops=1, epochs=20, num_samples=256, max_nodes=2, seed=0)
+    config = CONFIG | {"task_level": "node"}
+    (found,) = explainer.explain(Either(), data, 0, model_config=config, progress=False)
+    # Without a copy nothing is lost, but it gains 4; without the third node is lost what it gains.
+    assert torch.as_tensor(found.node_contributions).flatten()[1:].tolist() == pytest.approx(
+        [4 / 3, 4 / 3, 1.5], abs=1e-4
+    )
+    often = {subgraph.nodes: subgraph.probability for subgraph in found.subgraphs}
+    assert min(often[0, 1], often[0, 2]) > 2 * often.get((0, 3), 0)
+
+
+def test_gains_are_asked_once_and_only_where_they_are_wanted():
     graph = random_graph(30, 0.1, seed=4)
     instances = Instances.around_nodes(graph.x, graph.edge_index, torch.tensor([2, 11]), 2)
     predictor = Predictor(NodeModel(seed=3))
     inputs = TaskInputs(predictor, instances, Target.of(predictor, instances))
     lost = occlusion.NodeLosses(inputs)
-    assert torch.equal(lost.evidence(followed=False), lost.at())
+    assert torch.equal(lost.evidence(), lost.at())
     asked = predictor.num_evaluations
-    both = lost.evidence(followed=True)
+    both = lost.evidence(gained=1 / 3)
     assert predictor.num_evaluations == asked + 2 + int(instances.degree[instances.roots].sum())
-    torch.testing.assert_close(both, (2 * lost.at() + occlusion.gains(predictor, instances, inputs.target)) / 3)
+    gains = occlusion.gains(predictor, instances, inputs.target)
+    torch.testing.assert_close(both, (2 * lost.at() + gains) / 3)
     asked = predictor.num_evaluations
-    assert torch.equal(lost.evidence(followed=True), both)
+    torch.testing.assert_close(lost.evidence(gained=3 / 4), (lost.at() + 3 * gains) / 4)
     assert predictor.num_evaluations == asked

@@ -15,7 +15,7 @@ from gflowexplainer.rewards.consensus import Consensus
 from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.rewards.context import ContextReward
 from gflowexplainer.rewards.evidence import raw_evidence
-from gflowexplainer.rewards.occlusion import NodeLosses
+from gflowexplainer.rewards.occlusion import GAINED_IN_MASKS, GAINED_IN_SAMPLES, NodeLosses
 from gflowexplainer.rewards.prediction import PredictionReward, RegularizedReward
 from gflowexplainer.settings import Settings
 
@@ -36,9 +36,13 @@ def prepare_reward(settings: Settings, inputs: TaskInputs, consensus: Consensus 
     if settings.reward == RewardType.consensus:
         lost = NodeLosses(inputs)
         consensus = find_consensus(settings, inputs, lost) if consensus is None else consensus
-        own = lost.evidence(followed=consensus.uses_own, gradients=consensus.gradients) if consensus.needs_own else None
-        raw = raw_evidence(inputs, consensus.chosen.evidence, own, consensus.names)
-        own = None if own is None else consensus.likeness.shrink(inputs, own, consensus.names)
+        sampled = None
+        if consensus.needs_own:
+            follow, gradients = consensus.uses_own, consensus.gradients
+            own = lost.evidence(gained=GAINED_IN_MASKS * follow, gradients=gradients)
+            own = consensus.likeness.shrink(inputs, own, consensus.names)
+            sampled = lost.evidence(gained=GAINED_IN_SAMPLES * follow, gradients=gradients)
+        raw = raw_evidence(inputs, consensus.chosen.evidence, sampled, consensus.names)
     reward = build_reward(settings, inputs, raw=raw, own=own, consensus=consensus)
     calibrate(reward, settings)
     return reward

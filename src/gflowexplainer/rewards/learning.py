@@ -41,7 +41,7 @@ from gflowexplainer.rewards.gradients import GradientShare
 from gflowexplainer.rewards.likeness import PLAINLY, find_likeness
 from gflowexplainer.rewards.mask_weight import mask_weight
 from gflowexplainer.rewards.measuring import Measuring, measure_gradients
-from gflowexplainer.rewards.occlusion import NodeLosses
+from gflowexplainer.rewards.occlusion import GAINED_IN_MASKS, NodeLosses
 
 FEW, RARE = 3, 0.1
 """Predictions, and their share, that have to be of other classes than the most frequent one for classes to teach each
@@ -75,7 +75,7 @@ def learn_consensus(
     if own is not None and candidates.gradients and inputs.target.label is None:
         found = measuring.measure(subgraphs, min(candidates.keep_probabilities), candidates.removals[0])
         gradients = find_gradient_share(inputs, subgraphs, found, own, seed)
-        own = lost.evidence(members, followed=True, gradients=gradients)
+        own = lost.evidence(members, gradients=gradients)
     # One kind after the other, as wide features take memory.
     raw = ((kind, raw_evidence(inputs, kind, own, names)) for kind in kinds)
     caution = max(1.0, candidates.enough / len(subgraphs))
@@ -93,7 +93,7 @@ def learn_consensus(
     consensus = Consensus(basis, weight, best, tuple(trials), beside=beside, cohesion=cohesion, names=names)
     if not consensus.needs_own:
         return consensus
-    own = lost.evidence(members, followed=consensus.uses_own, gradients=gradients)
+    own = lost.evidence(members, gained=GAINED_IN_MASKS * consensus.uses_own, gradients=gradients)
     return _reading_own(replace(consensus, gradients=gradients), inputs, own, members, side)
 
 

@@ -17,8 +17,10 @@ from gflowexplainer.rewards.gradients import GradientShare, integrated_gradients
 
 MOST = 1000
 """Occlusions evaluated per instance, at most."""
-GAINED = 1 / 3
-"""What gains count beside losses where a class of nodes follows both: half as much, as only neighbours can gain."""
+GAINED_IN_MASKS = 1 / 3
+"""Share of gains beside losses in masks, which rank all nodes: half as much, as only neighbours can gain."""
+GAINED_IN_SAMPLES = 3 / 4
+"""Share of gains beside losses in the distribution: what a few nodes do together is nearer to what one does alone."""
 
 
 class NodeLosses:
@@ -54,26 +56,26 @@ class NodeLosses:
         return self._lost
 
     def evidence(
-        self, which: Tensor | None = None, *, followed: bool, gradients: GradientShare | None = None
+        self, which: Tensor | None = None, *, gained: float = 0.0, gradients: GradientShare | None = None
     ) -> Tensor:
         """Returns the own evidence of nodes, shape ``[n, 1]``: what is lost without them.
 
-        Where it is followed and the class of a node is explained, a third of it are the :func:`gains`: what is needed
-        among all nodes is one thing, what suffices with few of them another, and both are to be shown. Of values, a
-        share of it is what their features add.
+        Where the class of a node is explained, a share of it are the :func:`gains`: what is needed among all nodes is
+        one thing, what suffices with few of them another, and both are to be shown. Of values, a share of it is what
+        their features add.
 
         Args:
             which: The nodes that are wanted at least, shape ``[n]``; all if not given.
-            followed: Whether the distribution follows it, and not only masks count it.
+            gained: The share of the gains.
             gradients: What gradients count; nothing if not given.
         """
         if gradients is not None and gradients.share:
             return gradients.mix(self.at(which), self._by_features(gradients.baseline))
         instances = self._inputs.instances
         of_node = instances.level != "graph" and instances.other_end is None
-        if not (followed and of_node and self._inputs.target.label is not None):
+        if not (gained and of_node and self._inputs.target.label is not None):
             return self.at(which)
-        return torch.lerp(self.at(which), self._gains(), GAINED)
+        return torch.lerp(self.at(which), self._gains(), gained)
 
     def _by_features(self, baseline: Tensor) -> Tensor | None:
         """Returns the :func:`integrated_gradients` from a baseline, ``[n, 1]``, evaluated once."""
