@@ -68,6 +68,27 @@ def test_classes_of_graphs_follow_it_only_where_shared_evidence_says_less_than_h
     assert choose([*measured, trial("shared", 0.1), trial("own", 0.75)], level="graph").evidence == wanted
 
 
+@pytest.mark.parametrize(
+    ("shared", "effect", "far", "level", "wanted"),
+    [
+        pytest.param(0.25, 0.3, 0.6, "node", "own", id="says far less and shows little"),
+        pytest.param(0.28, 0.3, 0.6, "node", "shared", id="not so far less"),
+        pytest.param(0.15, 0.3, 0.45, "node", "shared", id="own evidence says little itself"),
+        pytest.param(0.25, 0.51, 0.6, "node", "shared", id="shows what holds the class or is needed"),
+        pytest.param(0.25, None, 0.6, "node", "shared", id="was not asked"),
+        pytest.param(0.25, 0.3, 0.6, "graph", "shared", id="of a graph"),
+    ],
+)
+def test_around_a_node_own_evidence_need_not_add_up_where_it_says_far_more_and_shared_shows_little(
+    shared, effect, far, level, wanted
+) -> None:
+    """What can be reproduced is .8; near the whole graph own evidence explains .5 of it."""
+    measured = [showing(trial("shared", shared), effect), trial("own", far, keep=0.5)]
+    chosen = choose([*measured, trial("own", 0.5)], level=level)
+    assert chosen.evidence == wanted
+    assert chosen.keep_probability == 0.8
+
+
 def test_the_contexts_that_explain_more_are_taken() -> None:
     chosen = choose([trial("shared", 0.3, 0.5), trial("shared", 0.4, 0.8)])
     assert chosen.keep_probability == 0.8

@@ -43,3 +43,18 @@ def test_single_losses_count_at_nodes_whose_best_subgraphs_hold_the_class_or_are
     trials = [shared, trial("own", 0.8)]
     assert mask_weight(trials, shared, "node") == (1.0 if counts else 0.0)
     assert mask_weight(trials, shared, "graph") == 2.0
+
+
+@pytest.mark.parametrize(
+    ("effect", "incomplete", "share"),
+    [
+        pytest.param(0.8, 0.3, 1.0, id="a part of the place"),
+        pytest.param(0.8, 0.2, 0.0, id="all of it"),
+        pytest.param(0.55, 0.3, 0.0, id="nothing much"),
+    ],
+)
+def test_single_losses_count_at_nodes_where_shared_evidence_has_found_a_part(effect, incomplete, share) -> None:
+    shared = showing(trial("shared", 0.7), effect, incomplete)
+    assert mask_weight([shared, trial("own", 0.8)], shared, "node") == share
+    doubtful = [shared, trial("own", 0.68), trial("own", 0.9, keep=0.5)]
+    assert mask_weight(doubtful, shared, "node") == pytest.approx(share / 2)

@@ -10,7 +10,8 @@ simpler. Classes are no sums: where one place stands in for another, no single l
 rests on several places at once, what shared evidence samples is one of them, while single losses show all. So the
 distribution of a class follows shared evidence, unless it says nothing and does not show what holds the class and is
 needed; or says less than half (around a node, where it does not show that, two thirds) of what single losses say of
-small contexts, where these add up nearly everywhere.
+small contexts, where these add up nearly everywhere; or, around a node, far less than these, if what it names does
+little to the class.
 What single losses count in masks beside it is another question (:mod:`~gflowexplainer.rewards.mask_weight`).
 
 What predicts the model on random subgraphs is one thing, what it would show another. Of several kinds of shared
@@ -40,6 +41,9 @@ ENOUGH = 0.83
 SAID = 2 / 3
 """Share of what can be reproduced that shared evidence must explain to have said enough; around nodes also of own
 evidence that adds up, where it shows little. Masks of graphs count single losses anyway."""
+MORE = 0.42
+"""Share of what can be reproduced in small contexts that own evidence must explain beyond shared evidence to be
+followed around a node, though it does not add up, where what shared evidence names does little to the class."""
 SILENT = 0.1
 """Shared evidence that explains less than this says nothing about the model."""
 CLEAR = 0.3
@@ -101,7 +105,7 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool, level: st
     if own is None or not shared:
         return own or _plainest(shared)
     plainest = _plainest(shared)
-    shows_much = _shows_much(plainest)
+    shows_much = plainest.explained > 0 and plainest.does_much
     if plainest.explained < min(SILENT, own.explained) and not shows_much:
         return own
     if values:
@@ -110,8 +114,13 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool, level: st
         return own if says_less and _adds_up(own) else plainest
     alone = [trial for trial in trials if trial.evidence == EvidenceType.own]
     near, far = (most_explained(t for t in alone if t.keep_probability == keep) for keep in (nearest, smallest))
+    if near is None or far is None:
+        return plainest
+    told = max(trial.explained for trial in shared)
+    if level != "graph" and plainest.does_little and far.explained - told > MORE * far.reproducible:
+        return near
     less = HALF if shows_much or level == "graph" else SAID
-    if near is None or far is None or max(trial.explained for trial in shared) >= less * far.explained:
+    if told >= less * far.explained:
         return plainest
     nearly = level != "graph" and _adds_up(far, NEARLY) and _adds_up(near)
     return near if nearly or _adds_up(far) else plainest
@@ -120,11 +129,6 @@ def _choose_in_contexts(trials: Sequence[EvidenceTrial], values: bool, level: st
 def _adds_up(own: EvidenceTrial, least: float = BELIEVED) -> bool:
     """Returns whether what single nodes do explains nearly all that can be reproduced, ``least`` of it."""
     return own.explained >= least * own.reproducible > 0
-
-
-def _shows_much(shared: EvidenceTrial) -> bool:
-    """Returns whether evidence describes others, if little, and rates best what holds a class and is needed."""
-    return shared.explained > 0 and shared.size > HELD + WEAKER
 
 
 def _plainest(trials: Sequence[EvidenceTrial]) -> EvidenceTrial:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.rewards.base import REMOVALS
-from gflowexplainer.rewards.effect import Effect
+from gflowexplainer.rewards.effect import HELD, WEAKER, Effect
 
 _KINDS = (EvidenceType.shared, EvidenceType.both, EvidenceType.own, EvidenceType.features)
 _UNKNOWN = Effect(0.0, 0.0, 0.0, 0.0)
@@ -53,6 +53,16 @@ class EvidenceTrial:
     def incomplete(self) -> float:
         """How far the best subgraphs are needed and not enough; 0 where that is not known."""
         return self.effect.incomplete if self.effect else 0.0
+
+    @property
+    def does_little(self) -> bool:
+        """Whether the best subgraphs neither hold the class nor are needed for it, as far as that is known."""
+        return self.effect is not None and max(self.size, self.incomplete) < HELD
+
+    @property
+    def does_much(self) -> bool:
+        """Whether they hold the class and are needed for it."""
+        return self.size > HELD + WEAKER
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from gflowexplainer.choices import EvidenceType
 from gflowexplainer.rewards.belief import ENOUGH, most_explained
-from gflowexplainer.rewards.effect import HELD, LITTLE
+from gflowexplainer.rewards.effect import LITTLE
 from gflowexplainer.rewards.evidence_trial import EvidenceTrial
 
 DOUBTED, TRUSTED = 0.8, 0.9
@@ -27,9 +27,10 @@ ALONE = 4.0
 def mask_weight(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: str) -> float:
     """Returns what an instance's own evidence counts in masks, where the distribution counts 1.
 
-    Explanations of a node are one connected place, which shared evidence that says nearly the same has found already.
-    And where even the best such place neither holds the class nor is needed for it, many nodes do a little each, and
-    what single ones do is no explanation. Where gradients were needed, removing nodes shows little.
+    Explanations of a node are one connected place, which shared evidence that says nearly the same has found already;
+    but where what that rates best does much to the class and is not enough, it found a part of the place. And where
+    even the best such place neither holds the class nor is needed for it, many nodes do a little each, and what single
+    ones do is no explanation. Where gradients were needed, removing nodes shows little.
 
     Args:
         trials: Everything that was tried.
@@ -51,13 +52,9 @@ def mask_weight(trials: Sequence[EvidenceTrial], chosen: EvidenceTrial, level: s
         several = (max(trial.incomplete for trial in trials) - LITTLE) / (MUCH - LITTLE)
         return OF_GRAPHS * _share(max(trust, several))
     beside = max(trial.explained for trial in near if trial.evidence.is_shared)
-    found_already = beside >= ENOUGH * own.explained
-    return 0.0 if found_already or _does_little(chosen) else OF_NODES * _share(trust)
-
-
-def _does_little(trial: EvidenceTrial) -> bool:
-    """Returns whether the subgraphs that evidence rates best neither hold a class nor are needed for it."""
-    return trial.effect is not None and max(trial.size, trial.incomplete) < HELD
+    found_part = chosen.does_much and chosen.incomplete > LITTLE
+    found_already = beside >= ENOUGH * own.explained and not found_part
+    return 0.0 if found_already or chosen.does_little else OF_NODES * _share(trust)
 
 
 def _share(value: float) -> float:
