@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.inference.enough_and_needed import grow_enough_and_needed
 from gflowexplainer.inference.loose_ends import without_loose_ends
 from gflowexplainer.inference.needed_places import with_needed_places
 from gflowexplainer.inference.preservation import MARGIN, NEARLY, Preservation, measure_preservation
@@ -100,6 +101,8 @@ def choose_nodes(reward: Reward, firsts: Sequence[NodeSet], neighbors: Neighbors
     instances = reward.instances
     if instances.other_end is not None:
         return list(firsts)
+    if instances.level == "node" and reward.follows_own:
+        return grow_enough_and_needed(reward, neighbors, firsts, probability.tolist())
     alone = measure_preservation(reward, list(enumerate(firsts)))
     held = alone.held.tolist()
     settled = _enough(reward.target, alone)

@@ -78,6 +78,11 @@ class Reward(ABC):
         self.num_requests = 0
         self._cache_size = cache_size
 
+    @property
+    def follows_own(self) -> bool:
+        """Whether it follows, of a class, what single nodes of the instance itself do to it; not by default."""
+        return False
+
     @cached_property
     def _cache(self) -> KeyedCache:
         return KeyedCache(self._cache_size)

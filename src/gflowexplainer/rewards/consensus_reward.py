@@ -144,6 +144,11 @@ class ConsensusReward(Reward):
         row = instances.array("neighbor_row")
         return torch.from_numpy(np.bincount(row, weights=value.numpy(), minlength=instances.num_nodes))
 
+    @property
+    def follows_own(self) -> bool:
+        """See :class:`Reward`."""
+        return self.consensus.uses_own and self.target.label is not None
+
     def said_share(self) -> Tensor | None:
         """Returns the evidence of each node as a share of the strongest of its graph, in [0, 1], shape ``[n]``.
 
@@ -161,7 +166,7 @@ class ConsensusReward(Reward):
 
         ``None`` where the distribution does not follow the instance's own evidence, and of values, with two directions.
         """
-        if self.own is None or not self.consensus.uses_own or self.target.label is None:
+        if self.own is None or not self.follows_own:
             return None
         return (self.own < 0).index_fill(0, self.instances.roots, value=False)
 
