@@ -1,8 +1,8 @@
 """Finds the parts of explanations: what stands out and holds, else the first subgraph or the fewest nodes that do.
 
 Candidates are measured on the model with everything else removed (:mod:`~gflowexplainer.inference.part_nodes`). Around
-nodes whose class follows their own evidence they are grown (:mod:`~gflowexplainer.inference.enough_and_needed`). A first
-subgraph that keeps the class and most of its probability is the one part. Otherwise, of the class of a graph, the
+nodes whose class follows their own evidence they are grown (:mod:`~gflowexplainer.inference.enough_and_needed`). A
+first subgraph that keeps the class and most of its probability is the one part. Otherwise, of the class of a graph, the
 strongest set of every size is searched among the most probable nodes (:mod:`~gflowexplainer.inference.strongest_sets`),
 and the one is taken that stands out most; where the first subgraph holds, only what is better, where it does not, one
 that contains most of it. Around a node, a first subgraph that does not hold is extended until it does. Otherwise, where
