@@ -27,42 +27,38 @@ def grow_enough_and_needed(
         reward: Evaluates the model on subgraphs of the instances, which are nodes of some class.
         neighbors: Of the instances.
         firsts: The first subgraph of each instance.
-        value: Probability of every node. The most probable neighbours of a set are tried; of equals one of them joins.
+        value: Probability of every node. The most probable neighbours of a set are tried, of equals that one joins.
     """
-    found = dict(enumerate(firsts))
-    most = {i: done - NEARLY * len(firsts[i]) for i, done in enumerate(_done(reward, list(found.items())))}
+    found = _best(reward, {i: [first] for i, first in enumerate(firsts)})
     now = {i: frozenset(roots_of(reward.instances, i)) for i in found}
     while now := {i: nodes for i, nodes in now.items() if len(nodes) < min(_LARGER * len(firsts[i]), LARGEST)}:
-        larger = {i: _joined(neighbors, nodes, value) for i, nodes in now.items()}
-        now = {}
-        for i, (nodes, done) in _best(reward, larger).items():
-            now[i] = nodes
-            if done - NEARLY * len(nodes) > most[i]:
-                most[i], found[i] = done - NEARLY * len(nodes), nodes
-    return list(found.values())
+        larger = _best(reward, {i: _joined(neighbors, nodes, value) for i, nodes in now.items()})
+        found |= {i: (nodes, worth) for i, (nodes, worth) in larger.items() if worth > found[i][1]}
+        now = {i: nodes for i, (nodes, _) in larger.items()}
+    return [found[i][0] for i in range(len(firsts))]
 
 
 def _joined(neighbors: Neighbors, nodes: NodeSet, value: Sequence[float]) -> list[NodeSet]:
     """Returns the nodes with each of their most probable neighbours, the most probable first."""
-    border = {other for node in nodes for other in neighbors.of(node)} - nodes
-    return [nodes | {node} for node in sorted(border, key=lambda node: (-value[node], node))[:LARGEST]]
+    around = sorted(neighbors.around(nodes), key=lambda node: (-value[node], node))
+    return [nodes | {node} for node in around[:LARGEST]]
 
 
 def _best(reward: Reward, sets: Mapping[int, Sequence[NodeSet]]) -> dict[int, tuple[NodeSet, float]]:
-    """Returns of each instance the set that does most, the first among equals, and how much it does."""
+    """Returns of each instance that has any the set that is worth most, the first among equals, and what it is worth.
+
+    That is how much more probable the class is with only the set than without it, less what its nodes cost.
+    """
     asked = [(i, nodes) for i, choices in sets.items() for nodes in choices]
-    best: dict[int, tuple[NodeSet, float]] = {}
-    for (i, nodes), done in zip(asked, _done(reward, asked), strict=True):
-        if i not in best or done > best[i][1]:
-            best[i] = nodes, done
-    return best
-
-
-def _done(reward: Reward, sets: Sequence[tuple[int, NodeSet]]) -> list[float]:
-    """Returns how much more probable the class of an instance is with only some nodes than without them."""
-    if not sets:
-        return []
+    if not asked:
+        return {}
     label = reward.target.label
     assert label is not None
-    only, without = (predict_sets(reward, sets, without=way).double() for way in (False, True))
-    return (only - without).gather(1, label[[i for i, _ in sets], None])[:, 0].tolist()
+    only, without = (predict_sets(reward, asked, without=way).double() for way in (False, True))
+    done = (only - without).gather(1, label[[i for i, _ in asked], None])[:, 0].tolist()
+    best: dict[int, tuple[NodeSet, float]] = {}
+    for (i, nodes), most in zip(asked, done, strict=True):
+        worth = most - NEARLY * len(nodes)
+        if i not in best or worth > best[i][1]:
+            best[i] = nodes, worth
+    return best

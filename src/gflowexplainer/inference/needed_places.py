@@ -52,7 +52,7 @@ def _needed_elsewhere(
     """Finds the nodes, neither chosen nor beside what is chosen, without any one of which the class is lost."""
     ptr, asked = reward.instances.ptr.tolist(), []
     for i, nodes in chosen.items():
-        beside = nodes | {other for node in nodes for other in neighbors.of(node)}
+        beside = nodes | neighbors.around(nodes)
         rest = sorted(set(range(ptr[i], ptr[i + 1])) - beside, key=lambda node: (-value[node], node))
         asked += [(i, frozenset([node])) for node in rest[:LARGEST]]
     needed: dict[int, NodeSet] = {}

@@ -69,7 +69,7 @@ class _Growing:
             order = able[:LARGEST]
             return cls(order, [*(value[node - begin] for node in able[: LARGEST + 1]), 0.0])
         order = sorted(start) or [center]
-        border = {other for node in order for other in neighbors.of(node)} - set(order)
+        border = neighbors.around(set(order))
         while border and len(order) < LARGEST:
             node = max(border, key=lambda n: (value[n - begin], -n))
             order.append(node)

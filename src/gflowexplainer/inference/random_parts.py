@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import torch
 
@@ -28,6 +28,10 @@ class Neighbors:
     def of(self, node: int) -> list[int]:
         """Returns the neighbours of a node."""
         return self._neighbor[self._ptr[node] : self._ptr[node + 1]]
+
+    def around(self, nodes: Set[int]) -> NodeSet:
+        """Returns the nodes next to some nodes, without these."""
+        return frozenset(other for node in nodes for other in self.of(node)) - nodes
 
     def components(self, instance: int, nodes: NodeSet) -> list[NodeSet]:
         """Takes nodes apart into connected sets; those of a node's explanation stay together."""

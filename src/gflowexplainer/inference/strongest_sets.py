@@ -64,9 +64,7 @@ def find_strongest_sets(
     most = {i: 2 * max(size, sizes.get(i, 0)) for i, size in least.items() if size}
     now = {i: found[i][least[i]].nodes for i in most}
     while now:
-        larger = {
-            i: {n: nodes | {n} for n in sorted(_border(neighbors, nodes) & starts[i])} for i, nodes in now.items()
-        }
+        larger = {i: {n: nodes | {n} for n in sorted(neighbors.around(nodes) & starts[i])} for i, nodes in now.items()}
         # One more than is wanted says what comes after the last one.
         larger = {i: choices for i, choices in larger.items() if choices and len(now[i]) <= most[i]}
         now = {}
@@ -100,7 +98,7 @@ def complete_sets(
     now = dict(incomplete)
     while now:
         larger = {
-            i: {n: nodes | {n} for n in sorted((_border(neighbors, nodes) | others[i]) - nodes)}
+            i: {n: nodes | {n} for n in sorted((neighbors.around(nodes) | others[i]) - nodes)}
             for i, nodes in now.items()
             if len(nodes) <= 2 * len(incomplete[i])
         }
@@ -126,10 +124,6 @@ def measure_choices(measure: Measure, asked: Mapping[int, Mapping[int, NodeSet]]
     for (i, node, nodes), (strength, held) in zip(flat, answers, strict=True):
         found[i][node] = StrongSet(nodes, strength, held)
     return found
-
-
-def _border(neighbors: Neighbors, nodes: NodeSet) -> NodeSet:
-    return frozenset(other for node in nodes for other in neighbors.of(node)) - nodes
 
 
 def keep_strongest(sizes: Sizes, one: StrongSet) -> None:
