@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.gate_problems import is_prepared, prepare, read
+from benchmarks.gate_problems import read
 from gflowbench.explainers.gflow import scores_of
 from gflowbench.explainers.interface import Subject
 from gflowbench.metrics.ground_truth import GroundTruth
@@ -41,7 +41,7 @@ PEERS_OF = {
     **dict.fromkeys(("logic", "molecules", "compounds"), PEERS),
     "real": ("occlusion", "greedy", "saliency", "integrated", "random"),
 }
-_SECONDS = {"logic": 20, "molecules": 20, "compounds": 20, "real": 60, "null": 20, "shown": 30, "user-item-attr": 120}
+_SECONDS = {"logic": 20, "molecules": 20, "compounds": 20, "real": 110, "null": 25, "shown": 30, "user-item-attr": 260}
 _SECONDS_OF = {"mutagenicity": 600, "ba-2motifs": 60, "tree-grid": 60}
 """Roughly what a job takes, so that the longest begin first."""
 
@@ -58,14 +58,13 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Name of its file."""
+        """Short name."""
         bound = "" if self.max_nodes is None else f"-{self.max_nodes}"
         return f"{self.gate}.{slug(self.task)}.{self.gnn}.{self.seed}{bound}"
 
-    @property
-    def expected_seconds(self) -> float:
-        """Roughly what it takes."""
-        return _SECONDS_OF.get(self.task, _SECONDS.get(self.gate, 30))
+    def file(self, folder: Path) -> Path:
+        """Where its result is stored."""
+        return folder / f"{self.name}.json"
 
 
 @dataclass(frozen=True)
@@ -80,15 +79,11 @@ class Options:
         links_every: Every n-th link is explained.
     """
 
-    prepared: str = "prepared"
-    settings: Mapping[str, Any] | None = None
+    prepared: Path
+    settings: Mapping[str, Any]
     cases: int | None = None
     graphs: int | None = None
     links_every: int = 1
-
-    def measure_identity(self) -> dict[str, Any]:
-        """What a stored result must agree with."""
-        return {name: value for name, value in asdict(self).items() if name != "prepared"}
 
 
 def plan(
@@ -105,18 +100,12 @@ def plan(
         for seed in seeds
         for bound in (bounds if gate in ("six", "shown") and bounds else (None,))
     ]
-    return sorted(jobs, key=lambda job: -job.expected_seconds)
-
-
-def prepare_job(job: Job, options: Options) -> dict[str, Any]:
-    """Makes the task of a job and trains its GNN, unless both are there."""
-    folder = Path(options.prepared)
-    return {} if is_prepared(folder, job) else {"gnn_score": prepare(folder, job)}
+    return sorted(jobs, key=lambda job: -_SECONDS_OF.get(job.task, _SECONDS.get(job.gate, 30)))
 
 
 def run_job(job: Job, options: Options) -> dict[str, Any]:
     """Measures a job: scores by name, and the seconds of our fit and explanations."""
-    settings = dict(options.settings or {})
+    settings = dict(options.settings)
     if job.max_nodes is not None:
         settings["max_nodes"] = job.max_nodes
     if job.gate == "six":
@@ -158,7 +147,7 @@ def _links(job: Job, options: Options, settings: dict[str, Any]) -> dict[str, An
 
 def _suite(job: Job, options: Options, settings: dict[str, Any]) -> dict[str, Any]:
     """Explains cases of a suite by ours and by peers; the scores of peers carry their names."""
-    found = read(Path(options.prepared), job, options.cases or CASES.get(job.gate, 60))
+    found = read(options.prepared, job, options.cases or CASES.get(job.gate, 60))
     row = {"gnn_score": found.score, "learned": found.learned, "cases": len(found.cases), "seconds": 0.0}
     if not found.learned or not found.cases:
         return {**row, "learned": False}
@@ -179,6 +168,6 @@ def _explained(
     explanations = EXPLAINERS[name](found.model, found.task, found.cases, seed=job.seed, **settings)
     top = TOP if job.gate == "real" else ()
     own: Sequence[int | None] = sizes or [None] * len(found.cases)
-    sets = [node_sets(*both, top, size) for *both, size in zip(found.cases, explanations, own, strict=True)]
+    sets = [node_sets(case, one, top, size) for case, one, size in zip(found.cases, explanations, own, strict=True)]
     rows = score_cases(found.model, found.cases, explanations, sets)
     return summarize(rows), [int(row.get("size", 0)) for row in rows]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import save
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 KEPT = 100
 """Instances of a task that are kept; those that its GNN gets wrong are among them."""
-_MAKERS = {
+_MAKERS: dict[str, Callable[[str, int], SuiteTask]] = {
     "logic": logic_suite.make_logic_task,
     "molecules": molecules.make_molecule_task,
     "compounds": compounds.make_compound_task,
@@ -35,16 +35,13 @@ _MAKERS = {
 _ANY_LABEL = ("random-weights", "noise-labels")
 
 
-def is_prepared(folder: Path, job: Job) -> bool:
-    """Whether task and GNN of a job are in ``folder``."""
-    return _gnn_path(folder, job).is_file() and (job.gate == "real" or _task_path(folder, job).is_file())
-
-
-def prepare(folder: Path, job: Job) -> float:
-    """Makes the task of a job, trains its GNN, writes both, and returns the GNN's score."""
-    instances = None
+def prepare(folder: Path, job: Job) -> dict[str, float]:
+    """Makes the task of a job and trains its GNN, unless both are in ``folder``; returns the GNN's score."""
+    to_task, to_gnn = _paths(folder, job)
+    if to_gnn.is_file() and (job.gate == "real" or to_task.is_file()):
+        return {"gnn_score": load_gnn(to_gnn)[1]}
     if job.gate == "real":
-        task = _cora(job.seed)
+        task, instances = _cora(job.seed), []
         model, score = citation.fit_cora_gnn(job.gnn, task, job.seed)
     elif job.gate == "null":
         null = null_cases.make_null_task(job.task, job.seed)
@@ -52,12 +49,12 @@ def prepare(folder: Path, job: Job) -> float:
         model, score = null_cases.fit_null_gnn(job.gnn, null, job.seed)
     else:
         task = _MAKERS[job.gate](job.task, job.seed)
+        instances = task.instances()
         model, score = fit_gnn(job.gnn, task, job.seed)
     if job.gate != "real":
-        kept = task.instances() if instances is None else instances
-        write_task(_task_path(folder, job), task, kept[:KEPT])
-    save_gnn(_gnn_path(folder, job), model, score)
-    return score
+        write_task(to_task, task, instances[:KEPT])
+    save_gnn(to_gnn, model, score)
+    return {"gnn_score": score}
 
 
 def read(folder: Path, job: Job, most: int) -> Problem:
@@ -66,8 +63,9 @@ def read(folder: Path, job: Job, most: int) -> Problem:
         task = published.make_published_task(job.task, job.seed)
         model, score = published.load_published_gnn(task)
     else:
-        task = _cora(job.seed) if job.gate == "real" else read_task(_task_path(folder, job))
-        model, score = load_gnn(_gnn_path(folder, job))
+        to_task, to_gnn = _paths(folder, job)
+        task = _cora(job.seed) if job.gate == "real" else read_task(to_task)
+        model, score = load_gnn(to_gnn)
     # As the suites do: only what the GNN gets right has the task's truth, and a GCN hears one step more.
     correct = job.gate not in ("shown", "real") and job.task not in _ANY_LABEL
     wide = job.gate == "shown" or job.gnn == "gcn"
@@ -93,7 +91,7 @@ def write_task(path: Path, task: SuiteTask, instances: list[int]) -> None:
     truths = []
     for instance in instances:
         truth = task.truths[instance]
-        values = None if truth.contributions is None else sorted(truth.contributions.items())
+        values = truth.contributions and list(truth.contributions.items())
         truths.append((truth.num_nodes, truth.combination.value, truth.parts, values))
     names = ("name", "level", "mode", "num_classes", "num_layers", "hidden_channels", "provenance")
     facts = {name: getattr(task, name) for name in names}
@@ -117,10 +115,9 @@ def read_task(path: Path) -> SuiteTask:
     )
 
 
-def _truth(written: list) -> TaskTruth:
+def _truth(written: tuple[Any, ...]) -> TaskTruth:
     num_nodes, combination, parts, values = written
-    contributions = None if values is None else {int(node): float(value) for node, value in values}
-    return TaskTruth(num_nodes, Combination(combination), tuple(map(tuple, parts)), contributions)
+    return TaskTruth(num_nodes, Combination(combination), tuple(map(tuple, parts)), values and dict(values))
 
 
 def _small(numbers: Tensor) -> Tensor:
@@ -133,13 +130,10 @@ def _small(numbers: Tensor) -> Tensor:
 
 def _cora(seed: int) -> SuiteTask:
     """Cora; its nodes are cut into five parts of each half, so seeds that are five apart explain the same nodes."""
-    task = citation.make_cora_task(SEEDS[half_of(seed)][seed % 5])
-    return replace(task, provenance=f"{task.provenance} (GNN of seed {seed})")
+    return citation.make_cora_task(SEEDS[half_of(seed)][seed % 5])
 
 
-def _task_path(folder: Path, job: Job) -> Path:
-    return folder / job.gate / f"{slug(job.task)}-{job.seed}.safetensors"
-
-
-def _gnn_path(folder: Path, job: Job) -> Path:
-    return folder / job.gate / f"{slug(job.task)}-{job.gnn}-{job.seed}.gnn.safetensors"
+def _paths(folder: Path, job: Job) -> tuple[Path, Path]:
+    """The files of task and GNN."""
+    name = f"{slug(job.task)}-{job.seed}.safetensors"
+    return folder / job.gate / name, folder / job.gate / name.replace(f"-{job.seed}.", f"-{job.gnn}-{job.seed}.gnn.")

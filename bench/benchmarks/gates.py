@@ -1,7 +1,7 @@
 """All accuracy gates through the public class, one process a task: ``python -m benchmarks.gates --jobs 16``.
 
-First ``--prepare`` makes tasks and trains GNNs into the folder ``--prepared`` (only molecules and compounds need rdkit),
-then the same command without it explains them, stores one JSON file a job in ``--out``, and prints the tables.
+With ``--prepare`` first: it makes tasks and trains GNNs into the folder ``--prepared`` (only molecules and compounds
+need rdkit). Without it they are explained. Each job is one JSON file in ``--out``, and finished ones are kept.
 Published data come from the folder that ``GFLOWEXPLAINER_DATA`` names.
 """
 
@@ -14,54 +14,40 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from dataclasses import asdict
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.gate_jobs import GATES, PREPARED, TASKS_OF, Job, Options, plan, prepare_job, run_job
-from benchmarks.gate_tables import differences, tables
+from benchmarks.gate_jobs import GATES, PREPARED, TASKS_OF, Job, Options, plan, run_job
+from benchmarks.gate_problems import prepare
+from benchmarks.gate_tables import Rows, differences, tables
 from gflowexplainer.storage.files import read_json, write_json, write_text
 from gflowexplainer.storage.provenance import code_digest, command_line
-
-Work = Callable[[Job, Options], dict[str, Any]]
-_ATTEMPTS = 3
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Does what the arguments ask for; returns the exit code."""
-    options = _parser().parse_args(arguments)
-    settings = dict(_setting(text) for text in options.set)
-    common = Options(str(options.prepared), settings, options.cases, options.graphs, options.links_every)
-    jobs = plan(options.gates, options.seeds, options.tasks, options.gnns, options.max_nodes)
-    until = time.monotonic() + options.within
-    os.environ["OMP_NUM_THREADS"] = "1"
-    if options.prepare:
-        wanted = [job for job in jobs if job.gate in PREPARED]
-        results = dict(_computed(wanted, prepare_job, common, options.jobs, until))
-        failed = [f"{job.name}: {row['error']}" for job, row in results.items() if "error" in row]
-        print("\n".join([*failed, f"{len(wanted) - len(failed)} of {len(wanted)} prepared, in {options.prepared}."]))
-        return int(len(results) < len(wanted) or bool(failed))
-    identity = {**common.measure_identity(), "code": code_digest()}
-    rows: dict[Job, dict[str, Any]] = {}
-    for job in jobs:
-        stored = _stored(options.out / f"{job.name}.json", identity)
-        if stored is not None:
-            rows[job] = stored
-    missing = [job for job in jobs if job not in rows]
-    print(f"{len(jobs)} jobs, {len(rows)} stored", file=sys.stderr, flush=True)
-    for job, row in _computed(missing, run_job, common, options.jobs, until):
-        rows[job] = row
-        write_json(options.out / f"{job.name}.json", {"job": asdict(job), "identity": identity, "row": row})
-    text = tables({job: rows[job] for job in jobs if job in rows}, len(jobs) - len(rows))
-    if options.against is not None:
-        before = {job: _stored(options.against / f"{job.name}.json", None) for job in rows}
-        text += differences(rows, {job: row for job, row in before.items() if row is not None}, options.against.name)
-    write_text(options.out / "gates.md", f"`{command_line()}`\n\n{text}")
+    given = _parser().parse_args(arguments)
+    settings = dict(_setting(text) for text in given.set)
+    options = Options(given.prepared, settings, given.cases, given.graphs, given.links_every)
+    gates = [gate for gate in given.gates if not given.prepare or gate in PREPARED]
+    jobs = plan(gates, given.seeds, given.tasks, given.gnns, given.max_nodes)
+    out = given.prepared / "made" if given.prepare else given.out
+    identity = {} if given.prepare else {**asdict(options), "prepared": "", "code": code_digest()}
+    _compute(jobs, out, options, identity, given.jobs, time.monotonic() + given.within)
+    rows = _stored(jobs, out)
+    if given.prepare:
+        failed = [f"{job.name}: {row['error']}" for job, row in rows.items() if "error" in row]
+        print("\n".join([*failed, f"{len(rows) - len(failed)} of {len(jobs)} are prepared."]))
+        return int(len(rows) < len(jobs) or bool(failed))
+    text = tables(rows, len(jobs) - len(rows))
+    if given.against is not None:
+        text += differences(rows, _stored(jobs, given.against), given.against.name)
+    write_text(out / "gates.md", f"`{command_line()}`\n\n{text}")
     print(text)
     return 0
 
@@ -83,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, default=Path("runs/gates"), help="folder of results")
     parser.add_argument("--against", type=Path, help="folder of another run, to print the difference")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--within", type=float, default=float("inf"), help="seconds after which what runs is ended")
+    parser.add_argument("--within", type=float, default=1e6, help="seconds after which what runs is ended")
     return parser
 
 
@@ -96,55 +82,62 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _stored(path: Path, identity: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns a stored row that did not fail and is of this code and these settings."""
-    if not path.is_file():
-        return None
-    stored = read_json(path)
-    same = identity is None or stored["identity"] == identity
-    return stored["row"] if same and "error" not in stored["row"] else None
+def _stored(jobs: Sequence[Job], folder: Path) -> Rows:
+    """Reads the rows of jobs that are stored."""
+    return {job: read_json(job.file(folder))["row"] for job in jobs if job.file(folder).is_file()}
 
 
-def _computed(
-    jobs: Sequence[Job], work: Work, options: Options, processes: int, until: float
-) -> Iterator[tuple[Job, dict[str, Any]]]:
-    """Computes jobs side by side and yields each as it ends; a process that dies costs the jobs that were running."""
-    waiting, done = list(jobs), 0
-    for _ in range(_ATTEMPTS):
-        if not waiting:
-            return
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(processes, len(waiting)), context, torch.set_num_threads, (1,)) as pool:
-            futures: dict[Future[dict[str, Any]], Job] = {pool.submit(_safely, work, j, options): j for j in waiting}
-            while futures:
-                ended, _rest = wait(futures, max(until - time.monotonic(), 0) if until < 1e9 else None, FIRST_COMPLETED)
-                if not ended:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    for process in multiprocessing.active_children():
-                        process.terminate()
-                    return
-                for future in ended:
-                    job = futures.pop(future)
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        continue
-                    row = future.result()
-                    waiting.remove(job)
-                    done += 1
-                    told = row["error"].splitlines()[-1] if "error" in row else f"{row['total_seconds']:.1f} s"
-                    print(f"[{done}/{len(jobs)}] {job.name}: {told}", file=sys.stderr, flush=True)
-                    yield job, row
+def _compute(
+    jobs: Sequence[Job], out: Path, options: Options, identity: dict[str, Any], processes: int, until: float
+) -> None:
+    """Computes what is not stored, failed, or is of other code or settings: a process each, ``processes`` at a time."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.gate_jobs"])
+    waiting = [job for job in jobs if not _is_done(job.file(out), identity)][::-1]
     for job in waiting:
-        yield job, {"error": "Its process died, often for lack of memory. Run it again with fewer jobs."}
+        job.file(out).unlink(missing_ok=True)
+    number, running = len(waiting), dict[int, tuple[Job, Any]]()
+    print(f"{len(jobs)} jobs, {len(jobs) - number} of them stored", file=sys.stderr, flush=True)
+    try:
+        while (waiting or running) and time.monotonic() < until:
+            while waiting and len(running) < processes:
+                job = waiting.pop()
+                process = context.Process(target=_work, args=(job, job.file(out), options, identity), daemon=True)
+                process.start()
+                running[process.sentinel] = job, process
+            for sentinel in wait(list(running), until - time.monotonic()):
+                job, process = running.pop(int(sentinel))  # type: ignore[arg-type]
+                process.join()
+                if not job.file(out).is_file():
+                    _store(job, job.file(out), identity, {"error": f"exit code {process.exitcode}", "total_seconds": 0})
+                row = read_json(job.file(out))["row"]
+                told = row["error"].strip().splitlines()[-1] if "error" in row else f"{row['total_seconds']:.1f} s"
+                place = number - len(waiting) - len(running)
+                print(f"[{place}/{number}] {job.name}: {told}", file=sys.stderr, flush=True)
+    finally:
+        for _, process in running.values():
+            process.terminate()
 
 
-def _safely(work: Work, job: Job, options: Options) -> dict[str, Any]:
-    """Does one job; what goes wrong in it is its result."""
+def _is_done(path: Path, identity: dict[str, Any]) -> bool:
+    stored = read_json(path) if path.is_file() else {"row": {"error": ""}}
+    return "error" not in stored["row"] and stored["identity"] == identity
+
+
+def _work(job: Job, path: Path, options: Options, identity: dict[str, Any]) -> None:
+    """Does one job in a process of its own; what goes wrong in it is its result."""
+    torch.set_num_threads(1)
     began = time.perf_counter()
     try:
-        row = work(job, options)
+        row = run_job(job, options) if identity else prepare(options.prepared, job)
     except Exception:
         row = {"error": traceback.format_exc()[-2000:]}
-    return {**row, "total_seconds": time.perf_counter() - began}
+    _store(job, path, identity, {**row, "total_seconds": time.perf_counter() - began})
+
+
+def _store(job: Job, path: Path, identity: dict[str, Any], row: dict[str, Any]) -> None:
+    write_json(path, {"job": asdict(job), "identity": identity, "row": row})
 
 
 if __name__ == "__main__":
