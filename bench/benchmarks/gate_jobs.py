@@ -42,7 +42,7 @@ PEERS_OF = {
     "real": ("occlusion", "greedy", "saliency", "integrated", "random"),
 }
 _SECONDS = {"logic": 20, "molecules": 20, "compounds": 20, "real": 110, "null": 25, "shown": 30, "user-item-attr": 260}
-_SECONDS_OF = {"mutagenicity": 600, "ba-2motifs": 60, "tree-grid": 60}
+_SECONDS_OF = {"ba-community": 140, "ba-shapes": 110, "mutagenicity": 60}
 """Roughly what a job takes, so that the longest begin first."""
 
 
