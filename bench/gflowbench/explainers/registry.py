@@ -11,9 +11,8 @@ from gflowbench.explainers.interface import Explainer
 from gflowexplainer.errors import ConfigError, one_of
 
 Factory = Callable[..., Explainer]
-GROUPS = ("floors", "ours", "peers", "ceilings")
-"""Kinds of explainers: trivial ones; ours, whole and with a part changed; other people's; and what is
-reached with our reward by searching instead of learning."""
+GROUPS = ("floors", "ours", "peers")
+"""Kinds of explainers: trivial ones; ours, whole and with a part changed; and other people's."""
 
 
 @dataclass(frozen=True)
@@ -141,5 +140,3 @@ register("gflow-graph", "gflowbench.explainers.presets:graph", group="ours")
 register("gflow-tb", "gflowbench.explainers.presets:trajectory_balance", group="ours")
 register("gflow-ctb", "gflowbench.explainers.presets:conditional_trajectory_balance", group="ours")
 register("gflow-paper", "gflowbench.explainers.presets:paper", group="ours")
-register("beam", "gflowbench.explainers.beam:Beam", group="ceilings")
-register("exact", "gflowbench.explainers.exact_marginals:Exact", group="ceilings")

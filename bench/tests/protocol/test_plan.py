@@ -42,8 +42,6 @@ def test_the_suite_gives_ten_seeds_and_all_instances_to_ours_and_to_the_floors()
         for name in ("gflow", *names("floors"), "gnnexplainer", "pgexplainer"):
             assert suite(name, dataset) == Part()
         assert suite("subgraphx", dataset) != Part()
-    assert "too many" in suite("exact", "ba-shapes").left_out
-    assert not suite("exact", "tree-cycles").left_out
 
 
 def test_the_page_on_evaluation_says_what_the_plan_does():
@@ -76,8 +74,6 @@ def test_a_first_look_is_one_seed_of_a_few_instances():
 
 
 def test_a_first_look_at_a_task_leaves_out_what_cannot_be_done():
-    assert "too many" in quick("exact", "cora").left_out
-    assert quick("exact", "or") == Part(seeds=1)
     assert quick("subgraphx", "cora").settings == suite("subgraphx", "ba-shapes").settings
 
 
