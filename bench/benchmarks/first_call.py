@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.measuring import environment, results_folder, threads, write_json
 from gflowbench.suites.cases import Case, make_cases
 from gflowbench.suites.citation import GNNS, fit_cora_gnn, make_cora_task
-from gflowbench.suites.ours import gflowexplainer, read_explanation
+from gflowbench.suites.explaining import explain_cases, read_explanation
 from gflowbench.suites.scoring import NodeExplanation, node_sets, score_cases, summarize
 from gflowbench.suites.task import SuiteTask
 from gflowexplainer import GFlowExplainer
@@ -43,7 +43,7 @@ def measure(gnn: str, seed: int, number: int) -> dict[str, Any]:
             "next": [seconds for _, seconds in calls[1:]],
             "scores": _scores(model, cases, explanations),
         }
-    found["fitted"] = _scores(model, cases, gflowexplainer(model, task, cases, seed=seed))
+    found["fitted"] = _scores(model, cases, explain_cases(model, task, cases, explainer="gflow", seed=seed))
     return found
 
 

@@ -108,6 +108,7 @@ register("distance", "gflowbench.explainers.floors:MinusDistance", group="floors
 register("probability", "gflowbench.explainers.floors:ClassProbability", group="floors")
 register("breadth-first", "gflowbench.explainers.floors:BreadthFirst", group="floors")
 register("degree", "gflowbench.explainers.floors:Degree", group="floors")
+register("rarity", "gflowbench.explainers.floors:Rarity", group="floors")
 register("everything", "gflowbench.explainers.floors:Everything", group="floors")
 register("nothing", "gflowbench.explainers.floors:Nothing", group="floors")
 
@@ -128,6 +129,8 @@ register(
     architectures=("gcn",),
     own_gnns=True,
 )
+register("occlusion", "gflowbench.explainers.removal:Occlusion")
+register("greedy", "gflowbench.explainers.removal:Greedy")
 register("subgraphx", "gflowbench.explainers.subgraphx:SubgraphX")
 register("rg-explainer", "gflowbench.explainers.rg_explainer:RGExplainer")
 register("rg-explainer-no-pretraining", "gflowbench.explainers.rg_explainer:without_pretraining")

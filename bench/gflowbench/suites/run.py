@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from gflowbench.suites import (
-    citation,
-    compounds,
-    floors,
-    logic_suite,
-    molecules,
-    null_cases,
-    ours,
-    peers,
-    published,
-    sampled_peers,
-)
+from gflowbench.suites import citation, compounds, logic_suite, molecules, null_cases, published
 from gflowbench.suites.cases import Case, make_cases
 from gflowbench.suites.digests import suites_code, task_digest
+from gflowbench.suites.explaining import EXPLAINERS
 from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
 from gflowbench.suites.gnns import GNNS, load_gnn, save_gnn
 from gflowbench.suites.halves import half_of
@@ -60,24 +49,6 @@ GNNS_OF: dict[str, tuple[str, ...]] = {
     "real": citation.GNNS,
     "null": ("gin",),
     "published": (published.GNN,),
-}
-EXPLAINERS: dict[str, Callable[..., list[NodeExplanation]]] = {
-    "ours": ours.gflowexplainer,
-    "search": partial(ours.gflowexplainer, inference="search"),
-    "truth": peers.truth,
-    "random": floors.random_growth,
-    "distance": floors.distance,
-    "breadth-first": floors.breadth_first,
-    "degree": floors.degree,
-    "rarity": floors.rarity,
-    "probability": floors.class_probability,
-    "occlusion": peers.occlusion,
-    "occlusion-near": peers.occlusion_near,
-    "greedy": peers.greedy,
-    "saliency": peers.saliency,
-    "integrated": peers.integrated_gradients,
-    "shapley": sampled_peers.shapley,
-    "gnn-explainer": sampled_peers.gnn_explainer,
 }
 OURS = ("ours", "search")
 """Explainers of the library, whose cells depend on its code."""
@@ -309,6 +280,4 @@ def _applies(explainer: str, suite: str, task: str) -> bool:
         return task in ("cora", "distance")
     if explainer == "rarity":
         return suite != "real"  # every paper has its own words
-    if explainer == "occlusion-near":
-        return suite == "real"
     return True

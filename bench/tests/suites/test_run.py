@@ -9,11 +9,11 @@ from torch_geometric.utils import to_undirected
 from gflowbench.suites import logic_suite, null_cases
 from gflowbench.suites.__main__ import main
 from gflowbench.suites.cases import make_cases, whole_predictions
+from gflowbench.suites.explaining import explain_cases
 from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, predict, split_score
 from gflowbench.suites.gnns import Shape, build_gnn, load_gnn, save_gnn
 from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.null_cases import better_than_random, fit_null_gnn, make_null_task
-from gflowbench.suites.ours import gflowexplainer
 from gflowbench.suites.run import plan, run_cells
 from gflowbench.suites.scoring import node_sets, score_cases, summarize
 from gflowbench.suites.task import Combination, SuiteTask
@@ -49,7 +49,7 @@ def test_values_of_graphs_and_nodes_are_learned() -> None:
     assert score > 0.3
     cases = make_cases(model, task, task.instances()[:3])
     assert all(case.target is None and case.truth is not None for case in cases)
-    found = gflowexplainer(model, task, cases, seed=0, epochs=2)
+    found = explain_cases(model, task, cases, explainer="gflow", seed=0, epochs=2)
     sets = [node_sets(case, explanation) for case, explanation in zip(cases, found, strict=True)]
     rows = score_cases(model, cases, found, sets)
     assert {"auc", "concordance", "only_error", "without_shift"} <= set(summarize(rows))
@@ -60,13 +60,13 @@ def test_ours_on_graphs_and_nodes() -> None:
         task = make_logic_task(name, 0, 40)
         model, _ = fit_gnn("graphsage", task, 0, Schedule(epochs=5))
         cases = make_cases(model, task, task.instances(), correct=False)[:4]
-        found = gflowexplainer(model, task, cases, seed=0, max_nodes=4, epochs=2)
+        found = explain_cases(model, task, cases, explainer="gflow", seed=0, max_nodes=4, epochs=2)
         for case, explanation in zip(cases, found, strict=True):
             assert explanation.scores.shape == (case.num_nodes,)
             assert explanation.parts is not None
             assert len(explanation.parts[0]) >= 1
             assert case.center is None or case.center in explanation.parts[0]
-    assert gflowexplainer(model, task, [], seed=0) == []
+    assert explain_cases(model, task, [], explainer="gflow", seed=0) == []
 
 
 @pytest.mark.parametrize("gnn", ["gcn", "gin", "graphsage", "gat"])

@@ -3,10 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from gflowbench.suites.cases import Case
-from gflowbench.suites.gnns import Shape, build_gnn
 from gflowbench.suites.robust_scores import CONTEXTS, KEPT, REMOVED, robust_scores
-from gflowbench.suites.sampled_peers import gnn_explainer, shapley
-from gflowbench.suites.task import SuiteTask
 
 
 class SumAndPair(nn.Module):
@@ -23,28 +20,6 @@ def case_of(values: list[float], target: int | None = None) -> Case:
     n = len(values)
     edges = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
     return Case(3, torch.tensor(values)[:, None], edges, torch.arange(n), None, target)
-
-
-def toy(mode: str) -> SuiteTask:
-    return SuiteTask("toy", "graph", mode, [], {}, {}, num_classes=1 if mode == "regression" else 2)
-
-
-def test_shapley_values_of_two_nodes_by_hand() -> None:
-    # An empty graph counts as one node of value 0: 1, then 1 - 3 + 4, and the other way round -3, then 2.
-    found = shapley(SumAndPair(), toy("regression"), [case_of([1.0, -3.0])], seed=0, max_nodes=8)[0]
-    assert found.signed is not None
-    assert found.signed.tolist() == pytest.approx([(1 + 5) / 2, (1 - 3) / 2])
-    assert found.scores.tolist() == pytest.approx([3.0, 1.0])
-
-
-def test_gnn_explainer_scores_every_node_and_keeps_the_random_state() -> None:
-    model = build_gnn(Shape(gnn="gin", level="graph", in_channels=1, out_channels=2, num_layers=2), 0).eval()
-    case = case_of([1.0, 2.0, 3.0], target=0)
-    state = torch.random.get_rng_state()
-    one, other = (gnn_explainer(model, toy("multiclass_classification"), [case], seed=1, max_nodes=3) for _ in "ab")
-    assert torch.equal(state, torch.random.get_rng_state())
-    assert torch.equal(one[0].scores, other[0].scores)
-    assert one[0].scores.shape == (3,)
 
 
 def test_robust_scores_by_hand() -> None:
