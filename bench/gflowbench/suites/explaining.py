@@ -46,13 +46,15 @@ def explain_cases(
         return []
     bound = {} if max_nodes is None else {"max_nodes": max_nodes}
     subject = subject_of(model, task, cases, max_nodes)
-    return fit_and_explain(create(explainer, **bound, **settings), subject, cases, seed)
+    made = create(explainer, **bound, **settings)
+    made.fit(subject, seed)
+    return explanations_of(made, made.explain(subject, seed), subject, cases)
 
 
-def fit_and_explain(explainer: Explainer, subject: Subject, cases: Sequence[Case], seed: int) -> list[NodeExplanation]:
-    """Fits an explainer to a subject and says of each case what it explains there."""
-    explainer.fit(subject, seed)
-    scores = explainer.explain(subject, seed)
+def explanations_of(
+    explainer: Explainer, scores: Scores, subject: Subject, cases: Sequence[Case]
+) -> list[NodeExplanation]:
+    """Says of each case what an explainer has just said of a subject: of ours all that it shows, of others scores."""
     if isinstance(explainer, GFlow):
         return [read_explanation(case, one) for case, one in zip(cases, explainer.explanations, strict=True)]
     return read_scores(scores, subject, cases)
