@@ -9,7 +9,6 @@ from gflowbench.explainers.registry import names
 from gflowbench.leaderboard.ranking import Standing, mean_ranks, standings
 from gflowbench.protocol.presentation import TITLES, failures, thinning
 from gflowbench.protocol.record import OK, Record, left_out_lines
-from gflowbench.typed.link_peers import FLOORS as LINK_FLOORS
 from gflowexplainer.report.tables import NOT_THERE, Table
 from gflowexplainer.storage.provenance import code_digest, environment
 
@@ -55,7 +54,7 @@ SCORES = {
 }
 """Scores of a suite; the first one decides the sentences."""
 _TITLES = TITLE_OF | SHOWN | LINK_SCORES
-_FLOORS = frozenset((*names("floors"), *LINK_FLOORS))
+_FLOORS = frozenset((*names("floors"), *names("floors", links=True)))
 
 
 def page(records: Mapping[str, Record], *, notes: Sequence[str] = ()) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +34,6 @@ class LinkAnswers:
     scores: list[dict[TypedEdge, float]]
     fit_seconds: float
     seconds: float
-
-
-LinkExplainer = Callable[[LinkTruth, int], LinkAnswers]
 
 
 def ours(task: LinkTruth, seed: int, num_train: int | None = None, **settings: Any) -> LinkAnswers:
@@ -150,11 +147,3 @@ def _alone(task: LinkTruth, path: list[Any], link: torch.Tensor) -> float:
     source, target = task.end_types
     places = [torch.searchsorted(keep[key], end) for key, end in zip((source, target), link, strict=True)]
     return float(task.model(cut.x_dict, cut.edge_index_dict, torch.stack(places)[:, None]))
-
-
-LINK_EXPLAINERS: dict[str, LinkExplainer] = {
-    "ours": ours,
-    "shortest ways": shortest_ways,
-    "paths by model": model_paths,
-    "GNNExplainer": gnn_explainer,
-}
