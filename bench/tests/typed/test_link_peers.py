@@ -63,7 +63,14 @@ def test_floors_by_hand():
     assert first == again != other
     shortest = by_ends(task, create_link_peer("shortest-ways").explain(task, 0).scores[0])
     assert set(shortest) == {(0, 1), (1, 0), (1, 3), (3, 1), (0, 2), (2, 0), (2, 3), (3, 2)}
-    assert set(names("floors", links=True)) == {"random", "distance", "shortest-ways", "degree", "rare-ways", "rarest-way"}
+    assert set(names("floors", links=True)) == {
+        "random",
+        "distance",
+        "shortest-ways",
+        "degree",
+        "rare-ways",
+        "rarest-way",
+    }
 
 
 def test_rare_neighbours_and_ways_by_hand():
