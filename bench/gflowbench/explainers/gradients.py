@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -53,10 +54,10 @@ class Gradient(ABC):
             for part in parts(subject):
                 graphs = MaskedModel.of(part)
                 if self.of == "edges":
-                    found.append(self._attribute(lambda share, graphs=graphs: gradient(graphs, share))[graphs.own])
+                    found.append(self._attribute(partial(gradient, graphs))[graphs.own])
                     continue
                 x = graphs.graphs.rows()
-                values = self._attribute(lambda share, graphs=graphs, x=x: feature_gradient(graphs, share * x), x)
+                values = self._attribute(partial(feature_gradient, graphs, x), x)
                 outside = part.instances.place_outside
                 found.append(values if outside is None else values[outside])
         values = torch.cat(found).double()
@@ -122,9 +123,9 @@ def gradient(graphs: MaskedModel, value: float) -> Tensor:
     return torch.autograd.grad(_score(graphs, graphs(mask, sigmoid=False)), mask)[0]
 
 
-def feature_gradient(graphs: MaskedModel, x: Tensor) -> Tensor:
-    """Differentiates the score of the class of each instance by node features ``x`` ``[N, F]``, shape ``[N, F]``."""
-    x = x.detach().clone().requires_grad_()
+def feature_gradient(graphs: MaskedModel, x: Tensor, share: float) -> Tensor:
+    """Differentiates the score of the class of each instance by node features at a share of ``x``, shape ``[N, F]``."""
+    x = (share * x.detach()).requires_grad_()
     return torch.autograd.grad(_score(graphs, graphs.evaluate(graphs.graphs.edge_index, x=x)), x)[0]
 
 

@@ -18,7 +18,6 @@ from gflowbench.suites.digests import task_digest
 from gflowbench.suites.explaining import EXPLAINERS, explanations_of
 from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
 from gflowbench.suites.gnns import GNNS, load_gnn, save_gnn
-from gflowbench.suites.robust_scores import robust_scores
 from gflowbench.suites.scoring import (
     TOP,
     NodeExplanation,
@@ -141,16 +140,12 @@ def measure(
     by_index = {case.instance if of_node else place: case for place, case in enumerate(problem.cases)}
     cases = [by_index[index] for index in subject.index.tolist()]
     explanations = explanations_of(explainer, scores, subject, cases)
-    real = suite == "real"
     pairs = list(zip(cases, explanations, strict=True))
-    sets = [node_sets(case, found, TOP if real else ()) for case, found in pairs]
+    sets = [node_sets(case, found, TOP if suite == "real" else ()) for case, found in pairs]
     rows = score_cases(problem.model, cases, explanations, sets)
     if suite == "null":
         for row, verdict in zip(rows, _better_than_random(problem.model, pairs, seed), strict=True):
             row["measured_holds"] = float(verdict)
-    if real:
-        for row, more in zip(rows, robust_scores(problem.model, cases, sets, seed), strict=True):
-            row |= more
     return {f"shown_{name}": value for name, value in summarize(rows).items()}
 
 
