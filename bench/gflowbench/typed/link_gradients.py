@@ -7,7 +7,6 @@ Gradient times input is taken at the features of nodes and carried to edges.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import torch
@@ -16,21 +15,21 @@ from torch import Tensor
 from gflowbench.explainers.gradients import integrated
 from gflowbench.explainers.masked_model import masks_alone
 from gflowbench.typed.cut_links import CutLink, cut_link
-from gflowbench.typed.link_explainers import LinkAnswers
+from gflowbench.typed.link_explainers import LinkScores
 from gflowbench.typed.link_truth import LinkTruth
 
 
-def saliency(task: LinkTruth, seed: int) -> LinkAnswers:
+def saliency(task: LinkTruth, seed: int) -> LinkScores:
     """Scores an edge by how fast the score of the link changes with its mask, whichever way."""
     return attributed(task, lambda cut: _gradient(cut, 1.0).abs())
 
 
-def integrated_gradients(task: LinkTruth, seed: int, steps: int = 20) -> LinkAnswers:
+def integrated_gradients(task: LinkTruth, seed: int, steps: int = 20) -> LinkScores:
     """Scores an edge by its share of the score of the link, from no edges to all."""
     return attributed(task, lambda cut: integrated(lambda value: _gradient(cut, value), steps))
 
 
-def gradient_x_input(task: LinkTruth, seed: int) -> LinkAnswers:
+def gradient_x_input(task: LinkTruth, seed: int) -> LinkScores:
     r"""Scores an edge by the mean of its ends, a node by :math:`x_v \cdot \partial f / \partial x_v`.
 
     Shrikumar et al., *Not Just a Black Box*, 2016.
@@ -38,14 +37,14 @@ def gradient_x_input(task: LinkTruth, seed: int) -> LinkAnswers:
     return attributed(task, _input_shares)
 
 
-def attributed(task: LinkTruth, attribute: Callable[[CutLink], Tensor]) -> LinkAnswers:
+def attributed(task: LinkTruth, attribute: Callable[[CutLink], Tensor]) -> LinkScores:
     """Scores the edges around each link to explain by a function of the link cut out, ``[E]``."""
-    begin, scores = time.perf_counter(), []
+    scores = []
     with masks_alone(task.model):
         for link, around in zip(task.test.t(), task.around, strict=True):
             values = attribute(cut_link(task, link, around))
             scores.append(dict(zip(around, values.tolist(), strict=True)))
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+    return scores
 
 
 def _gradient(cut: CutLink, value: float) -> Tensor:

@@ -28,9 +28,9 @@ def test_the_truth_is_found_by_who_knows_it_and_peers_run():
         assert len(edges) == 4
     few = type(task)(task.graph, task.model, None, task.train, task.test[:, :2], task.paths[:2], task.around[:2])
     for explainer in (shortest_ways, model_paths, partial(gnn_explainer, epochs=5)):
-        answers = explainer(few, 0)
-        assert len(answers.scores) == 2
-        scored = [{e: v for e, v in s.items() if e in set(few.around[i])} for i, s in enumerate(answers.scores)]
+        scores = explainer(few, 0)
+        assert len(scores) == 2
+        scored = [{e: v for e, v in s.items() if e in set(few.around[i])} for i, s in enumerate(scores)]
         aucs = [edge_auc(s, truth[i], few.around[i]) for i, s in enumerate(scored)]
         if explainer is model_paths:
             assert min(aucs) > 0.9
