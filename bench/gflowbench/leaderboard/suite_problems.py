@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from gflowbench.datasets import Benchmark
+from gflowbench.explainers.interface import Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.models import MODELS
 from gflowbench.protocol.printed_numbers import DATASETS
 from gflowbench.protocol.problems import Loaded, Problem, problem
 from gflowbench.suites.halves import seeds_of
 from gflowexplainer.errors import DatasetError, one_of
-from gflowexplainer.model.task_inputs import TaskInputs
 
 if TYPE_CHECKING:
     from gflowbench.suites.task import SuiteTask, TaskTruth
@@ -130,7 +130,7 @@ def truth_size(task: SuiteTask, instances: Sequence[int]) -> int | None:
     return int(torch.tensor(sizes).median()) if sizes else None
 
 
-def read_truth(truths: dict[int, TaskTruth], inputs: TaskInputs) -> GroundTruth:
+def read_truth(truths: dict[int, TaskTruth], inputs: Subject) -> GroundTruth:
     """Reads the truth of instances off: the nodes of all parts, and the edges inside a part.
 
     Args:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
     from gflowbench.explainers.interface import Explainer, Scores, Subject
     from gflowbench.metrics.ground_truth import GroundTruth
-    from gflowexplainer.model.task_inputs import TaskInputs
 
     _Parts = tuple[nn.Module, Benchmark, dict[str, Any]]
 
@@ -46,7 +45,7 @@ class Loaded:
     benchmark: Benchmark
     index: Tensor
     facts: dict[str, Any] = field(default_factory=dict)
-    truth: Callable[[TaskInputs], GroundTruth] | None = None
+    truth: Callable[[Subject], GroundTruth] | None = None
     mode: str = "multiclass_classification"
     score: Callable[[Explainer, Subject, Scores], dict[str, float]] | None = None
     num_hops: int | None = None
