@@ -1,4 +1,4 @@
-"""Several processes: explanations by 1 and 2 workers, an update by 1 and 2 processes, and what follows from it.
+"""Several processes: explanations by one and by two workers, and what follows from it.
 
 The graph is made of copies of a generated Tree-Cycles, so that neighbourhoods stay the same while it grows. Costs are
 processor time, which depends little on what else the machine does. Rates by the clock do, so the load of the machine is
@@ -9,11 +9,7 @@ index whose time grows with the edges as it did up to the largest one that was b
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -114,25 +110,6 @@ def time_bulk(
     return found
 
 
-def time_updates(updates: int, epochs: int, scratch: Path) -> dict[int, list[dict[str, Any]]]:
-    """Trains in one and in two processes, with the same batch of 512 instances."""
-    found: dict[int, list[dict[str, Any]]] = {}
-    command = [sys.executable, "-m", "benchmarks.fit_processes", str(scratch / "fit"), str(updates), str(epochs)]
-    for size in (1, 2):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = str(probe.getsockname()[1])
-        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NODE_RANK": "0", "WORLD_SIZE": str(size)}
-        processes = [
-            subprocess.Popen(command, env=os.environ | shared | {"LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"})
-            for rank in range(size)
-        ]
-        if [process.wait() for process in processes] != [0] * size:
-            raise RuntimeError("a process of the training failed; see above")
-        found[size] = [json.loads((scratch / f"fit-{size}-{rank}.json").read_text()) for rank in range(size)]
-    return found
-
-
 def worker_seconds(result: dict[str, Any]) -> float:
     """Returns the processor seconds that an explanation takes a worker, with making and writing its row."""
     return 1 / median(round_["processor"] for round_ in result["bulk"][1])
@@ -162,7 +139,7 @@ def on_paper(result: dict[str, Any]) -> dict[str, Any]:
 
 def tables(result: dict[str, Any]) -> list[Table]:
     """Shows everything."""
-    rates, updates, paper = result["bulk"], result["updates"], result["on_paper"]
+    rates, paper = result["bulk"], result["on_paper"]
     rows = [
         (
             f"{n} worker{'s' * (n > 1)}",
@@ -183,16 +160,6 @@ def tables(result: dict[str, Any]) -> list[Table]:
         "of that, on a processor",
     )
     bulk = Table("Explanations in bulk, as measured", heads, tuple(rows))
-    alone = max(part["seconds"] for part in updates[1])
-    shares = [
-        (
-            f"{n} process{'es' * (n > 1)}",
-            f"{1e3 * max(p['seconds'] for p in updates[n]):.0f} ms",
-            f"{max(p['seconds'] for p in updates[n]) / alone:.2f}",
-        )
-        for n in updates
-    ]
-    fit = Table("An update of 512 instances", ("", "processor time of each", "share of one's"), tuple(shares))
     index = result["index"][-1]
     model = Table(
         "Cost model",
@@ -222,7 +189,7 @@ def tables(result: dict[str, Any]) -> list[Table]:
             *((f"{n} machine{'s' * (n != '1')} of {CORES} cores", f"{h:.1f} h") for n, h in paper["hours"].items()),
         ),
     )
-    return [bulk, fit, model, billion]
+    return [bulk, model, billion]
 
 
 def main(fast: bool = False) -> None:
@@ -230,7 +197,6 @@ def main(fast: bool = False) -> None:
     epochs, load_before = 10 if fast else 100, os.getloadavg()[0]
     with threads(1), tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        updates = time_updates(3 if fast else 20, epochs, scratch)
         benchmark, model = make_problem(epochs)
         graph = copies(benchmark.graphs[0], 2 if fast else 50)
         index = GraphIndex.build(graph.edge_index, int(graph.num_nodes or 0))
@@ -256,7 +222,6 @@ def main(fast: bool = False) -> None:
             "two_workers_to_one": median(
                 two["second"] / one["second"] for one, two in zip(bulk[1], bulk[2], strict=True)
             ),
-            "updates": updates,
             "index": time_index(benchmark.graphs[0], [100_000] if fast else [100_000, 1_000_000, 10_000_000]),
             "seed": SEED,
             "processors": os.cpu_count(),

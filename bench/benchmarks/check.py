@@ -27,13 +27,6 @@ def of_cut_vertices(times: Mapping[str, Any]) -> dict[str, float]:
     return {f"rustworkx, K = {at['max_nodes']}": at["times_faster"]["rustworkx"] for at in times["all_steps_up_to_K"]}
 
 
-def of_rollouts(found: Mapping[str, Any]) -> dict[str, float]:
-    """Reads how many times faster batched rollouts are than single ones."""
-    return {
-        f"one at a time, {when} training": found[f"{when}_training"]["times_faster"] for when in ("before", "after")
-    }
-
-
 def of_peers(found: Mapping[str, Any]) -> dict[str, float]:
     """Reads how many times faster explaining and training are than PyG's explainers."""
     return {f"{dataset}, {name}": r for dataset, one in found["datasets"].items() for name, r in one["ratios"].items()}
@@ -41,7 +34,6 @@ def of_peers(found: Mapping[str, Any]) -> dict[str, float]:
 
 RATIOS: dict[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, float]]]] = {
     "cut_vertices": ("times.json", of_cut_vertices),
-    "rollouts": ("rollouts.json", of_rollouts),
     "peers": ("results.json", of_peers),
 }
 """The benchmarks that are run, the file each writes, and how ratios are read from it."""

@@ -27,6 +27,7 @@ from torch_geometric.data import Data
 from tqdm.auto import tqdm
 
 from benchmarks.measuring import environment, interleaved, ratio, results_folder, threads, write_json
+from gflowbench.paper.plain_cut_vertices import tarjan
 from gflowexplainer.flow import cut_vertices
 from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
 from gflowexplainer.flow.sampling import Rollouts, grow_uniformly, roll_out
@@ -151,30 +152,6 @@ def check_agreement(path: Path, states: int, part: int = 4000) -> dict[str, Any]
 
 
 # Time
-
-
-def tarjan(neighbors: list[list[int]]) -> set[int]:
-    """Finds the cut vertices of a connected graph by one depth-first search (Hopcroft and Tarjan, 1973)."""
-    depth, lowest = [-1] * len(neighbors), [0] * len(neighbors)
-    found = set()
-
-    def visit(node: int, parent: int, level: int) -> None:
-        depth[node] = lowest[node] = level
-        children = 0
-        for other in neighbors[node]:
-            if depth[other] < 0:
-                children += 1
-                visit(other, node, level + 1)
-                lowest[node] = min(lowest[node], lowest[other])
-                if parent >= 0 and lowest[other] >= level:
-                    found.add(node)
-            elif other != parent:
-                lowest[node] = min(lowest[node], depth[other])
-        if parent < 0 and children > 1:
-            found.add(node)
-
-    visit(0, -1, 0)
-    return found
 
 
 def prefixes(adjacent: Tensor, every: int, first: int) -> list[tuple[int, list[tuple[int, int]]]]:

@@ -32,8 +32,7 @@ def evaluate(
         typer.Option(
             "--explainer",
             "--explainers",
-            help="Names separated by commas; 'floors', 'ours', 'peers' and 'ceilings' stand for several, 'all' for "
-            "every one.",
+            help="Names separated by commas; 'floors', 'ours' and 'peers' stand for several, 'all' for every one.",
         ),
     ] = "gflow,floors",
     gnn: Annotated[str, typer.Option(help="'published', 'trained', or both, separated by a comma.")] = "published",

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 def leaderboard(
     suite: Annotated[
-        str, typer.Option(help="'paper', 'logic', 'molecules', 'real', 'links'; several with commas.")
+        str,
+        typer.Option(
+            help="'paper', 'logic', 'molecules', 'compounds', 'real', 'null', 'published', 'links'; several with "
+            "commas."
+        ),
     ] = "paper",
     explainers: Annotated[
         str, typer.Option(help="Names with commas; 'floors', 'ours', 'peers' and 'all' stand for several.")
@@ -33,6 +37,10 @@ def leaderboard(
     tasks: Annotated[str, typer.Option(help="Some tasks, with commas; all of a suite of which none is named.")] = "",
     gnns: Annotated[str, typer.Option(help="Some GNNs of the suite, with commas; its own if not given.")] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of the explainers, counted from 0.")] = 3,
+    data_seeds: Annotated[
+        str, typer.Option(help="Seeds of data and GNNs of the suites, with commas; below 100 is the development half.")
+    ] = "",
+    max_nodes: Annotated[int | None, typer.Option(min=1, help="Bound on the size of explanations.")] = None,
     contexts: Annotated[int, typer.Option(min=0, help="Draws of robust fidelity; 0 leaves it out.")] = 20,
     fast: Annotated[bool, typer.Option("--fast", help="One seed, one GNN a task, few instances.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Processes side by side, with one thread each.")] = 1,
@@ -67,14 +75,21 @@ def leaderboard(
         only_of_links = {one.name for one in of_links} - {*names()}
         contestants = [Contestant.named(name) for name in named([word for word in words if word not in only_of_links])]
         contestants += own
-        settings = ProtocolSettings(metrics=MetricSettings(num_contexts=contexts))
+        settings = ProtocolSettings(metrics=MetricSettings(num_contexts=contexts), max_nodes=max_nodes)
         records = {}
         known = tuple(task for name in suites for task in tasks_of(name))
         for task in wanted:
             one_of("task", task, known)
         for name in suites:
             some = [task for task in wanted if task in tasks_of(name)]
-            problems = problems_of(name, out, tasks=some, gnns=options.listed(gnns), fast=fast)
+            problems = problems_of(
+                name,
+                out,
+                tasks=some,
+                gnns=options.listed(gnns),
+                seeds=[int(seed) for seed in options.listed(data_seeds)],
+                fast=fast,
+            )
             how: dict[str, Any] = {
                 "seeds": range(seeds),
                 "out": out / name,

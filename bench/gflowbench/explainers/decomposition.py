@@ -31,22 +31,11 @@ from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.ops.segments import pointers, ranges, segment_argmax, segment_max, segment_sum
 
 
-class Rules:
-    """How a target portion passes what is not linear; other rules are other classes."""
-
-    def bias(self, portion: Tensor, whole: Tensor, bias: Tensor) -> Tensor:
-        """Adds the share of a bias that falls to a target portion, by its absolute size beside the background's."""
-        size, rest = portion.abs(), (whole - portion).abs()
-        share = torch.where(size > 0, size / (size + rest), 0.0)
-        return portion + share * bias
-
-    def scale(self, portion: Tensor, length: Tensor) -> Tensor:
-        """Normalises the rows of a target portion ``[N, H]``, where the whole rows have ``length`` ``[N, 1]``."""
-        return portion / length
-
-    def relu(self, portion: Tensor, whole: Tensor) -> Tensor:
-        """Returns the target portion of ReLU of the whole."""
-        return portion.relu()
+def with_bias(portion: Tensor, whole: Tensor, bias: Tensor) -> Tensor:
+    """Adds the share of a bias that falls to a target portion, by its absolute size beside the background's."""
+    size, rest = portion.abs(), (whole - portion).abs()
+    share = torch.where(size > 0, size / (size + rest), 0.0)
+    return portion + share * bias
 
 
 @dataclass(frozen=True)
@@ -55,13 +44,11 @@ class _Layer:
 
     Attributes:
         received: What the nodes received, before the bias, shape ``[n, H]``.
-        entering: What goes into ReLU, shape ``[n, H]``.
         length: Length of each row that normalisation divides by, shape ``[n, 1]``; ``None`` without it.
         active: The layer's values after ReLU, before batch normalisation, shape ``[n, H]``.
     """
 
     received: Tensor
-    entering: Tensor
     length: Tensor | None
     active: Tensor
 
@@ -73,15 +60,13 @@ class Decomposition:
         predictor: The explained model; a :class:`~gflowbench.models.networks.NodeNetwork` or
             :class:`~gflowbench.models.networks.GraphNetwork` of GCN layers.
         instances: The instances.
-        rules: How portions pass biases, normalisation and ReLU; those above if not given.
 
     Attributes:
         total: The model's raw scores on the whole instances, shape ``[I, C]``.
     """
 
-    def __init__(self, predictor: Predictor, instances: Instances, rules: Rules | None = None) -> None:
+    def __init__(self, predictor: Predictor, instances: Instances) -> None:
         self.network = _known(predictor.model)
-        self.rules = rules or Rules()
         self.predictor = predictor
         self.instances = instances
         self._refuse_arguments()
@@ -134,7 +119,7 @@ class Decomposition:
                 length = length[place]
             h = self.network.activate(biased, number)
             wholes.append(h)
-            self._layers.append(_Layer(received[place], entering[place], length, entering.relu()[place]))
+            self._layers.append(_Layer(received[place], length, entering.relu()[place]))
         self._read_out([whole[place] for whole in wholes])
         position = torch.full((outer.num_nodes,), -1, dtype=torch.long, device=inner.device)
         position[place] = torch.arange(inner.num_nodes, device=inner.device)
@@ -176,13 +161,13 @@ class Decomposition:
         portions = []
         for number, (convolution, layer) in enumerate(zip(self.network.convolutions, self._layers, strict=True)):
             received = _propagate(convolution.lin(portion), ends, weight)
-            portion = self.rules.bias(received, layer.received[node], convolution.bias)
+            portion = with_bias(received, layer.received[node], convolution.bias)
             if layer.length is not None:
-                portion = self.rules.scale(portion, layer.length[node])
-            portion = self.rules.relu(portion, layer.entering[node])
+                portion = portion / layer.length[node]
+            portion = portion.relu()
             if self.network.architecture.normalization == "batch" and number < 2:
                 scale, shift = _affine((self.network.bn1, self.network.bn2)[number])
-                portion = self.rules.bias(portion * scale, layer.active[node] * scale, shift)
+                portion = with_bias(portion * scale, layer.active[node] * scale, shift)
             portions.append(portion)
         if isinstance(self.network, NodeNetwork):
             center = first + inner.center[instance] - inner.ptr[instance]
@@ -194,7 +179,7 @@ class Decomposition:
             mean = segment_sum(portion, owner, instance.numel()) / self._size[instance]
             pooled = torch.cat([most, mean], dim=1)
         readout = self.network.lin
-        return self.rules.bias(pooled @ readout.weight.T, self._pooled[instance] @ readout.weight.T, readout.bias)
+        return with_bias(pooled @ readout.weight.T, self._pooled[instance] @ readout.weight.T, readout.bias)
 
 
 def _known(model: nn.Module) -> NodeNetwork | GraphNetwork:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gflowbench.explainers.decomposition import Decomposition, Rules
+from gflowbench.explainers.decomposition import Decomposition
 from gflowbench.explainers.interface import Scores, Subject
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.sampling import Action, Chooser, roll_out
@@ -28,17 +28,15 @@ class DegreeDecomposition:
 
     Args:
         max_nodes: Size bound ``K`` of the subgraph; the subject's if not given.
-        rules: How portions pass biases, normalisation and ReLU; see
-            :mod:`~gflowbench.explainers.decomposition` for those that are used if none are given.
     """
 
     name = "degree-decomposition"
     deterministic = True
 
-    def __init__(self, *, max_nodes: int | None = None, rules: Rules | None = None) -> None:
+    def __init__(self, *, max_nodes: int | None = None) -> None:
         if max_nodes is not None and max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-        self.max_nodes, self.rules = max_nodes, rules
+        self.max_nodes = max_nodes
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Does nothing: there is nothing to learn."""
@@ -46,7 +44,7 @@ class DegreeDecomposition:
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores nodes and edges by contribution, and names the nodes in the order of agglomeration."""
         instances = subject.instances
-        contribution = Contribution(subject, self.rules)
+        contribution = Contribution(subject)
         everything = torch.arange(instances.num_nodes, device=instances.device)
         node = contribution(Subgraphs(instances.owner, everything[:, None]))
         bound = subject.max_nodes if self.max_nodes is None else self.max_nodes
@@ -66,12 +64,12 @@ class DegreeDecomposition:
 class Contribution:
     r"""The contribution :math:`\phi(S)` of node sets to the prediction that a subject explains."""
 
-    def __init__(self, subject: Subject, rules: Rules | None = None) -> None:
+    def __init__(self, subject: Subject) -> None:
         if subject.target.label is None:
             raise ConfigError("DEGREE explains classes, but the model is a regression. Leave it out.")
         self.instances = subject.instances
         self.label = subject.target.label
-        self.decomposition = Decomposition(subject.predictor, subject.instances, rules)
+        self.decomposition = Decomposition(subject.predictor, subject.instances)
 
     def __call__(self, sets: Subgraphs) -> Tensor:
         """Computes the contributions of ``B`` sets, shape ``[B]``."""

@@ -161,6 +161,17 @@ class Degree(Floor):
         return Scores.of_nodes(subject.instances, subject.instances.degree.double())
 
 
+class Rarity(Floor):
+    """Scores a node by how rare its features are among the nodes of all instances: minus the log of their share."""
+
+    name = "rarity"
+
+    def explain(self, subject: Subject, seed: int) -> Scores:
+        """Scores by rarity."""
+        _, kind, counts = subject.instances.rows().unique(dim=0, return_inverse=True, return_counts=True)
+        return Scores.of_nodes(subject.instances, -(counts[kind].double() / kind.numel()).log())
+
+
 class Everything(Floor):
     """Takes the whole instance as its own explanation."""
 

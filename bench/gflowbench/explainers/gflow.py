@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from gflowbench.explainers.exact_marginals import connected_order
 from gflowbench.explainers.interface import Scores, Subject
 from gflowexplainer import ExplanationList, GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.sampling import grow_by, roll_out
+from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.settings import Settings
 
 
@@ -72,5 +74,11 @@ def scores_of(explanations: Sequence[SubgraphExplanation], subject: Subject, max
     edges = instances.edge_id.split(instances.edge_counts.tolist())
     node = torch.cat([one.node_mask[ids, 0] for one, ids in zip(explanations, nodes, strict=True)]).double()
     edge = torch.cat([one.edge_mask[ids] for one, ids in zip(explanations, edges, strict=True)]).double()
-    # The nodes are named in a connected order, the most probable neighbour first.
     return Scores(node, edge, order=connected_order(instances, node, max_nodes))
+
+
+def connected_order(instances: Instances, probability: Tensor, max_nodes: int) -> Tensor:
+    """Names nodes of each instance in a connected order, the most probable neighbour first, shape ``[I, K]``."""
+    every = torch.arange(len(instances), device=instances.device)
+    start = instances.center if instances.level == "node" else None
+    return roll_out(instances, every, start, max_nodes, grow_by(probability), cuts=False).subgraphs.members

@@ -6,15 +6,13 @@ instance, over the logits of its mask :math:`m`,
 .. math:: -\log P(c \mid m) + \lambda_{size} \sum_e m_e + \lambda_{entropy} \operatorname{mean}_e H(m_e)
 
 The algorithm is PyG's. Adam works on every entry by itself and masks of different instances never meet, so one disjoint
-union gives the very masks that PyG finds one by one; ``batched=False`` runs PyG's own code instead.
+union gives the very masks that PyG finds one by one (tested).
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.explain import ExplainerConfig, ModelConfig
-from torch_geometric.explain import GNNExplainer as Algorithm
 
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.explainers.masked_model import (
@@ -23,8 +21,6 @@ from gflowbench.explainers.masked_model import (
     check_positive,
     differentiable,
     parts,
-    pyg_model_config,
-    pyg_target,
 )
 from gflowexplainer.ops.segments import segment_sum
 
@@ -47,8 +43,6 @@ class GNNExplainer:
             the authors' code and in PyG.
         entropy: Weight of the mean entropy of its entries; 1 in both. It was chosen by the ground truth, in this peer's
             favour.
-        batched: Whether many instances are learned together. If not, PyG's algorithm is run for one after the other,
-            from the same initial masks.
         max_nodes: Size bound; without meaning for an explainer that scores every edge.
     """
 
@@ -61,7 +55,6 @@ class GNNExplainer:
         learning_rate: float = 0.1,
         size: float | None = None,
         entropy: float = 0.1,
-        batched: bool = True,
         max_nodes: int | None = None,
     ) -> None:
         check_max_nodes(max_nodes)
@@ -70,20 +63,18 @@ class GNNExplainer:
         self.learning_rate = learning_rate
         self.size = size
         self.entropy = entropy
-        self.batched = batched
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Does nothing: nothing is shared between instances."""
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Learns the masks of all instances."""
-        learn = self._learn if self.batched else self._learn_one
         size = SIZES.get(subject.name, SIZE) if self.size is None else self.size
         found = []
         with differentiable(subject.predictor):
-            for part in parts(subject, None if self.batched else 1):
+            for part in parts(subject):
                 graphs = MaskedModel.of(part)
-                found.append(learn(graphs, self._initial(graphs, seed), size)[graphs.own])
+                found.append(self._learn(graphs, self._initial(graphs, seed), size)[graphs.own])
         return Scores.of_edges(subject.instances, torch.cat(found).double())
 
     def _initial(self, graphs: MaskedModel, seed: int) -> Tensor:
@@ -116,24 +107,3 @@ class GNNExplainer:
         entropy = -mask * (mask + TINY).log() - (1 - mask) * (1 - mask + TINY).log()
         edges = torch.bincount(owner, minlength=count).clamp(min=1)
         return size * mask.sum() + self.entropy * (segment_sum(entropy, owner, count) / edges).sum()
-
-    def _learn_one(self, graph: MaskedModel, initial: Tensor, size: float) -> Tensor:
-        """Lets PyG learn the mask of a single instance."""
-        algorithm = _FromGivenMask(self.epochs, self.learning_rate, edge_size=size, edge_ent=self.entropy)
-        algorithm.initial = initial
-        config = ExplainerConfig(explanation_type="model", edge_mask_type="object")
-        algorithm.connect(config, ModelConfig(**pyg_model_config(graph.predictor)))
-        target, index = pyg_target(graph)
-        x, edge_index = graph.graphs.rows(), graph.graphs.edge_index
-        explanation = algorithm(graph.predictor.model, x, edge_index, target=target, index=index, **graph.arguments)
-        return explanation.edge_mask
-
-
-class _FromGivenMask(Algorithm):
-    """PyG's algorithm, begun at a mask that does not depend on what was drawn before."""
-
-    initial: Tensor
-
-    def _initialize_masks(self, x: Tensor, edge_index: Tensor) -> None:
-        self.node_mask = None
-        self.edge_mask = torch.nn.Parameter(self.initial.clone())

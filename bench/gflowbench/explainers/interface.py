@@ -118,12 +118,15 @@ class Scores:
         order: Nodes in the order they were picked, shape ``[I, K]``, ``-1`` fills up; ``None`` if the
             explainer picks nothing, so that the nodes are ordered by score.
         selected: Which nodes are the explanation, shape ``[n]``; ``None`` if the best ones are.
+        signed: What each node says for the class or value, with its sign, shape ``[n]``; ``None`` where the explainer
+            knows no sign.
     """
 
     node: Tensor
     edge: Tensor
     order: Tensor | None = None
     selected: Tensor | None = None
+    signed: Tensor | None = None
 
     @classmethod
     def of_subgraphs(cls, instances: Instances, subgraphs: Subgraphs, weight: Tensor) -> Scores:

@@ -142,11 +142,12 @@ class MaskedModel:
         given = {name: value[kept] for name, value in self.graphs.edge_arguments.items()}
         return self.evaluate(self.graphs.edge_index[:, kept], **given)
 
-    def evaluate(self, edge_index: Tensor, **given: Any) -> Tensor:
-        """Evaluates the model on the nodes with other edges.
+    def evaluate(self, edge_index: Tensor, x: Tensor | None = None, **given: Any) -> Tensor:
+        """Evaluates the model on the nodes with other edges, or other features.
 
         Args:
             edge_index: The edges.
+            x: The features; those of the instances if not given.
             **given: Arguments that differ from :attr:`arguments`.
 
         Returns:
@@ -154,7 +155,7 @@ class MaskedModel:
         """
         graphs, predictor = self.graphs, self.predictor
         predictor.num_evaluations += len(graphs)
-        output = predictor.model(graphs.rows(), edge_index, **(self.arguments | given))
+        output = predictor.model(graphs.rows() if x is None else x, edge_index, **(self.arguments | given))
         if predictor.level == "graph":
             return predictor.checked(output, len(graphs))
         return predictor.checked(output, graphs.num_nodes)[graphs.center]

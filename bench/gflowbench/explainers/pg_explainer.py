@@ -8,7 +8,7 @@ edges are kept by a relaxed coin flip :math:`m` with that logit, and
 
 is minimised, :math:`c` being the class that the model itself predicts. PyG's algorithm wants a class from outside
 (``explanation_type="phenomenon"``); handed the predicted one it explains the model. Here it runs on many instances in
-one call; ``batched=False`` runs PyG's own code on one after the other, with the same coin flips.
+one call; one after the other, PyG's own code comes to the same (tested).
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from gflowbench.explainers.masked_model import (
     differentiable,
     parts,
     pyg_model_config,
-    pyg_target,
 )
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.ops.segments import segment_ids, segment_sum
@@ -50,8 +49,6 @@ class PGExplainer:
         last_temperature: The same in the last.
         bias: How far the coin flips stay away from certainty.
         batch_size: Instances of one update; 0 for all, as in the public replication of the paper. PyG's is 1.
-        batched: Whether the instances of an update are computed together. If not, PyG's algorithm is run for one after
-            the other, with an update each.
         max_nodes: Size bound; without meaning for an explainer that scores every edge.
     """
 
@@ -68,7 +65,6 @@ class PGExplainer:
         last_temperature: float = 2.0,
         bias: float = 0.01,
         batch_size: int = 0,
-        batched: bool = True,
         max_nodes: int | None = None,
     ) -> None:
         check_max_nodes(max_nodes)
@@ -80,14 +76,11 @@ class PGExplainer:
         )
         if batch_size < 0:
             raise ConfigError(f"'batch_size' must not be negative (got {batch_size}).")
-        if not batched and batch_size != 1:
-            raise ConfigError(f"PyG's own code makes an update by each instance. Use batch_size=1 (got {batch_size}).")
         if not 0 <= bias < 0.5:
             raise ConfigError(f"'bias' must lie in [0, 0.5) (got {bias}).")
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
-        self.batched = batched
         self.size = size
         self.entropy = entropy
         self.temperatures = [first_temperature, last_temperature]
@@ -115,11 +108,10 @@ class PGExplainer:
             config = ExplainerConfig(explanation_type="phenomenon", edge_mask_type="object")
             algorithm.connect(config, ModelConfig(**pyg_model_config(predictor)))
             algorithm.mlp.to(subject.require_embedding().dtype)
-            update = self._update if self.batched else self._update_one
             for epoch in range(self.epochs):
                 order = torch.randperm(len(subject)).to(subject.instances.device)
                 for index in order.split(self.batch_size or len(subject)):
-                    update(algorithm, subject.select(index), epoch, seed)
+                    self._update(algorithm, subject.select(index), epoch, seed)
         self._algorithm = algorithm
 
     def explain(self, subject: Subject, seed: int) -> Scores:
@@ -143,19 +135,6 @@ class PGExplainer:
             loss = loss + algorithm.penalty(sample.sigmoid(), graphs.edge_owner[graphs.own], len(part))
             loss.backward()
         algorithm.optimizer.step()
-
-    def _update_one(self, algorithm: GivenNoise, subject: Subject, epoch: int, seed: int) -> None:
-        """Lets PyG make one update by a single instance."""
-        graph = MaskedModel.of(subject)
-        algorithm.noise = graph.uniform(seed, 1, epoch)
-        algorithm.embedding = subject.require_embedding().new_zeros(
-            graph.graphs.num_nodes, subject.require_embedding().size(1)
-        )
-        place = subject.instances.place_outside
-        algorithm.embedding[slice(None) if place is None else place] = subject.require_embedding()
-        target, index = pyg_target(graph)
-        x, edge_index = graph.graphs.rows(), graph.graphs.edge_index
-        algorithm.train(epoch, graph.predictor.model, x, edge_index, target=target, index=index, **graph.arguments)
 
 
 def edge_inputs(subject: Subject) -> Tensor:

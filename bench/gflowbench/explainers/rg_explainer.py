@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,18 +10,17 @@ import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.rg_locator import EXPECTED, GOALS, LOSSES, NEIGHBORHOODS, expected_loss, neighborhoods
-from gflowbench.explainers.rg_policy import RGPolicy, advantages, log_likelihood, policy_gradient_loss
-from gflowbench.explainers.rg_pretraining import cut_at_random, in_likeliest_order, in_order, sample_goals
+from gflowbench.explainers.rg_locator import expected_loss, neighborhoods
+from gflowbench.explainers.rg_policy import RGPolicy, log_likelihood, policy_gradient_loss
+from gflowbench.explainers.rg_pretraining import in_likeliest_order, in_order, sample_goals
 from gflowbench.explainers.rg_reward import RGReward
-from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.flow.locator import Locator, locator_loss
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperEncoding
-from gflowexplainer.flow.sampling import Chooser, follow_greedily, follow_policy, grow_uniformly, roll_out, rollout_keys
+from gflowexplainer.flow.sampling import Chooser, follow_greedily, follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.sorting import find_sorted
-from gflowexplainer.rewards.base import REMOVALS
 
 COEFFICIENTS = {"node": (0.01, 1.0, 0.1), "graph": (0.01, 0.01, 0.01)}
 """Weights of edges, embedding distance and radius in the public code, by kind of task."""
@@ -47,6 +46,10 @@ class RGExplainer:
     same expected gradient for a fifth of the rollouts); the gradient is a mean over rollouts, not over steps; and the
     explanation is the likeliest one, not a sample. Indicators travel over the graph that a subgraph may grow in.
 
+    Where the bound is larger than what the model looks at (the trees), subgraphs may grow as many steps beyond it as it
+    looks; the public code grows over the whole graph. "Alone" means that other nodes keep their places without edges,
+    but for the benchmarks in :data:`WITHOUT_THE_REST`.
+
     Args:
         max_nodes: Size bound ``K``.
         pretraining: Whether the policy first imitates sampled subgraphs.
@@ -58,19 +61,6 @@ class RGExplainer:
         candidates: Subgraphs of which pre-training imitates the best; the public code's number if not given, 10 but for
             the benchmarks in :data:`UNSCORED`.
         locator_updates: Updates of the locator in pre-training; graph tasks only.
-        locator_goals: What pre-training of the locator rewards at every node: ``"neighborhoods"``, all nodes as near as
-            the model looks, or ``"growth"``, a random subgraph.
-        locator_loss: ``"expected"`` or ``"divergence"``; see :func:`~gflowbench.explainers.rg_locator.expected_loss`.
-        beyond: Steps that subgraphs may grow beyond the nodes that the model looks at; the public code grows over the
-            whole graph. If not given, as many as the model looks where the bound is larger than what it looks at (the
-            trees), else none.
-        reach: Most steps from the start that pre-training's subgraphs go; as far as the model looks if not given.
-        baseline: Whether the mean reward of an instance's other rollouts is taken off; the public code does not. It
-            raises the reward faster, and on Tree-Grid costs accuracy (``python -m benchmarks rg_readings``).
-        greedy: Whether explanations take the likeliest action; the public code samples one.
-        edge_weight, distance_weight, radius_weight: Coefficients of the reward; the public code's if not given.
-        removal: What "alone" means for a graph; see :class:`~gflowexplainer.rewards.base.Reward`. If not given
-            ``"isolate"``, as in the public code, but for the benchmarks in :data:`WITHOUT_THE_REST`.
         alpha, propagation, hidden: See :class:`~gflowbench.explainers.rg_policy.RGPolicy`.
     """
 
@@ -87,27 +77,17 @@ class RGExplainer:
         set_epochs: int = 25,
         candidates: int | None = None,
         locator_updates: int = 200,
-        locator_goals: str = NEIGHBORHOODS,
-        locator_loss: str = EXPECTED,
-        beyond: int | None = None,
-        reach: int | None = None,
-        baseline: bool = False,
-        greedy: bool = True,
-        edge_weight: float | None = None,
-        distance_weight: float | None = None,
-        radius_weight: float | None = None,
-        removal: str | None = None,
         alpha: float = 0.15,
         propagation: str = "graph",
         hidden: int = 64,
     ) -> None:
         self.name = "rg-explainer" if pretraining else "rg-explainer-no-pretraining"
         counts = {"max_nodes": max_nodes, "batch_size": batch_size, "rollouts": rollouts}
-        for name, count in (counts | {"candidates": candidates, "reach": reach}).items():
+        for name, count in (counts | {"candidates": candidates}).items():
             if count is not None and count < 1:
                 raise ConfigError(f"'{name}' must be at least 1 (got {count}).")
         lengths = {"epochs": epochs, "list_epochs": list_epochs, "set_epochs": set_epochs}
-        for name, length in (lengths | {"locator_updates": locator_updates, "beyond": beyond}).items():
+        for name, length in (lengths | {"locator_updates": locator_updates}).items():
             if length is not None and length < 0:
                 raise ConfigError(f"'{name}' must not be negative (got {length}).")
         if not 0 < learning_rate < float("inf"):
@@ -115,12 +95,6 @@ class RGExplainer:
         self.max_nodes, self.batch_size, self.rollouts, self.candidates = max_nodes, batch_size, rollouts, candidates
         self.pretraining, self.epochs, self.learning_rate = pretraining, epochs, learning_rate
         self.list_epochs, self.set_epochs, self.locator_updates = list_epochs, set_epochs, locator_updates
-        self.locator_goals = one_of("locator_goals", locator_goals, GOALS)
-        self.locator_loss = one_of("locator_loss", locator_loss, LOSSES)
-        self.beyond, self.reach = beyond, reach
-        self.baseline, self.greedy = baseline, greedy
-        self.removal = None if removal is None else one_of("removal", removal, REMOVALS)
-        self.weights = (edge_weight, distance_weight, radius_weight)
         self.network: dict[str, Any] = {"alpha": alpha, "propagation": propagation, "hidden": hidden}
         with torch.random.fork_rng(devices=[]):
             RGPolicy(1, **self.network)  # refuses wrong settings now, not after minutes of other work
@@ -130,33 +104,13 @@ class RGExplainer:
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Trains the policy, and at graph level the locator, on the instances of ``subject``."""
-        usual = EPOCHS.get(subject.name, 30) if self.epochs is None else self.epochs
-        for _ in self.fit_in_stages(subject, seed, [usual]):
-            pass
-
-    def fit_in_stages(self, subject: Subject, seed: int, stages: Sequence[int]) -> Iterator[int]:
-        """Fits as :meth:`fit` does, and stops to be looked at: what is explained then is explained by what it learned.
-
-        Args:
-            subject: The instances.
-            seed: The seed.
-            stages: Updates of policy gradient after which to stop, ascending; 0 is after pre-training.
-
-        Yields:
-            Each of ``stages`` when it is reached.
-        """
         looked_at = float(subject.instances.node_counts.double().mean())
-        usual = subject.predictor.num_hops if looked_at < self.max_nodes else 0
-        self._steps = usual if self.beyond is None else self.beyond
-        training = _Training(self, subject.wider(self._steps), seed, self.reach or subject.predictor.num_hops)
+        self._steps = subject.predictor.num_hops if looked_at < self.max_nodes else 0
+        training = _Training(self, subject.wider(self._steps), seed, subject.predictor.num_hops)
         self._policy, self._locator = training.policy, training.locator
         if self.pretraining:
             training.imitate()
-        done = 0
-        for stage in stages:
-            training.reinforce(range(done, stage))
-            done = stage
-            yield stage
+        training.reinforce(range(EPOCHS.get(subject.name, 30) if self.epochs is None else self.epochs))
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Grows one subgraph an instance and scores nodes and edges by the order it grew in.
@@ -178,10 +132,9 @@ class RGExplainer:
         instances = wide.instances
         every = torch.arange(len(instances), device=instances.device)
         encoding = self._policy.encode(instances, instances.rows().float())
-        choose = follow_greedily if self.greedy else follow_policy
         start = starts(wide, self._locator)
         key = rollout_keys(instances, every, seed, _EXPLAINING)
-        grown = roll_out(instances, every, start, self.max_nodes, choose(self._policy, encoding), key)
+        grown = roll_out(instances, every, start, self.max_nodes, follow_greedily(self._policy, encoding), key)
         return wide, grown.subgraphs.members
 
     def reward(self, subject: Subject) -> RGReward:
@@ -190,20 +143,16 @@ class RGExplainer:
             subject.predictor,
             subject.instances,
             target=subject.target,
-            removal=self.removal or ("induced" if subject.name in WITHOUT_THE_REST else "isolate"),
-            **self.coefficients(subject),
+            removal="induced" if subject.name in WITHOUT_THE_REST else "isolate",
+            **coefficients(subject),
         )
 
-    def coefficients(self, subject: Subject) -> dict[str, float]:
-        """Returns the weights of the reward: those asked for, else those of the public code."""
-        published = COEFFICIENTS[subject.instances.level]
-        if subject.name in WITHOUT_RADIUS:
-            published = (*published[:2], 0.0)
-        names = ("edge_weight", "distance_weight", "radius_weight")
-        return {
-            name: usual if asked is None else asked
-            for name, usual, asked in zip(names, published, self.weights, strict=True)
-        }
+
+def coefficients(subject: Subject) -> dict[str, float]:
+    """Returns the weights of the reward in the public code."""
+    edge, distance, radius = COEFFICIENTS[subject.instances.level]
+    radius = 0.0 if subject.name in WITHOUT_RADIUS else radius
+    return {"edge_weight": edge, "distance_weight": distance, "radius_weight": radius}
 
 
 def starts(subject: Subject, locator: Locator | None) -> Tensor:
@@ -282,9 +231,8 @@ class _Training:
             choose = follow_policy(self.policy, encoding)
             rollouts = roll_out(self.instances, several, start[several], explainer.max_nodes, choose, key)
             score = self.reward.log_score(rollouts.subgraphs)
-            advantage = advantages(score, explainer.rollouts, baseline=explainer.baseline)
             likelihood = log_likelihood(self.policy, encoding, rollouts)
-            loss = policy_gradient_loss(likelihood, rollouts.rollout, advantage.to(likelihood))
+            loss = policy_gradient_loss(likelihood, rollouts.rollout, score.to(likelihood))
             _descend(self.optimizer, loss)
 
     def _locate(self, updates: int, share: float, epoch: int, *, imitating: bool = False) -> None:
@@ -297,22 +245,19 @@ class _Training:
         node = torch.nonzero(torch.isin(instances.owner, chosen)).flatten()
         score = torch.cat([self._outcome(part, epoch, imitating) for part in node.split(_ROWS)])
         graph = instances.owner[node]
-        loss = expected_loss if self.explainer.locator_loss == EXPECTED else locator_loss
         for _ in range(updates):
             rating = self.locator(instances, embedding)[node]
-            _descend(self.locator_optimizer, loss(rating, score.to(rating), graph, len(instances)))
+            _descend(self.locator_optimizer, expected_loss(rating, score.to(rating), graph, len(instances)))
 
     def _outcome(self, node: Tensor, epoch: int, imitating: bool) -> Tensor:
-        """Returns the reward of a subgraph grown from each node, shape as ``node``: by the policy, or at random."""
+        """Returns the reward of what is near each node, or of what the policy grows from it, shape as ``node``."""
         instances, graph = self.instances, self.instances.owner[node]
-        if imitating and self.explainer.locator_goals == NEIGHBORHOODS:
+        if imitating:
             return self.reward.log_score(neighborhoods(instances, node, self.subject.predictor.num_hops))
         key = rollout_keys(instances, graph, self.seed, _LOCATING, epoch)
-        choose: Chooser = grow_uniformly
-        if not imitating:
-            choose = follow_policy(self.policy, self._encode())
-        grown = roll_out(instances, graph, node, self.explainer.max_nodes, choose, key).subgraphs
-        return self.reward.log_score(cut_at_random(grown, key, instances.node_counts) if imitating else grown)
+        choose = follow_policy(self.policy, self._encode())
+        grown = roll_out(instances, graph, node, self.explainer.max_nodes, choose, key)
+        return self.reward.log_score(grown.subgraphs)
 
     def _batches(self, size: int, epoch: int) -> Iterator[Tensor]:
         """Takes all instances once, in an order of the epoch's own."""

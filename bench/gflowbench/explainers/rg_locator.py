@@ -9,14 +9,6 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.ops.segments import pointers, segment_logsumexp
 
-NEIGHBORHOODS, GROWTH = "neighborhoods", "growth"
-GOALS = (NEIGHBORHOODS, GROWTH)
-"""What pre-training of the locator rewards at every node: all that is near it, or one subgraph that grew at random."""
-
-EXPECTED, DIVERGENCE = "expected", "divergence"
-LOSSES = (EXPECTED, DIVERGENCE)
-"""What the locator minimises: the loss of the public code, or the one of the paper."""
-
 
 def neighborhoods(instances: Instances, node: Tensor, hops: int) -> Subgraphs:
     """Lists all nodes at most ``hops`` steps away from each of some nodes ``[R]``, the node itself first."""

@@ -94,22 +94,3 @@ def policy_gradient_loss(log_probability: Tensor, rollout: Tensor, advantage: Te
         advantage: Of each rollout, shape ``[R]``.
     """
     return -(advantage.detach()[rollout] * log_probability).sum() / advantage.numel()
-
-
-def advantages(score: Tensor, rollouts: int, *, baseline: bool) -> Tensor:
-    """Turns the rewards of rollouts, several of each instance behind each other, into what they teach.
-
-    Args:
-        score: Rewards, shape ``[B * rollouts]``.
-        rollouts: Rollouts of each instance.
-        baseline: Whether to take off the mean reward of the *other* rollouts of the instance. It does not depend on
-            the rollout itself, so the expected gradient stays the same.
-
-    Returns:
-        Advantages, shape ``[B * rollouts]``.
-    """
-    if not baseline or rollouts == 1:
-        return score
-    grouped = score.view(-1, rollouts)
-    others = (grouped.sum(dim=1, keepdim=True) - grouped) / (rollouts - 1)
-    return (grouped - others).flatten()

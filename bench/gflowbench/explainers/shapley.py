@@ -23,7 +23,6 @@ from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum
 from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.rewards.base import REMOVALS
-from gflowexplainer.rewards.cache import KeyedCache
 
 
 class ShapleyValues:
@@ -57,7 +56,8 @@ class ShapleyValues:
         self.subject = subject
         self.radius = subject.predictor.num_hops if radius is None else radius
         self.removal = one_of("removal", removal, REMOVALS)
-        self._cache = KeyedCache(cache_size)
+        self.cache_size = cache_size
+        self._known: dict[int, float] = {}
         self._present = self._draw(num_samples, seed)
 
     def __call__(self, instance: Tensor, inside: Tensor, num_samples: int | None = None) -> Tensor:
@@ -127,13 +127,15 @@ class ShapleyValues:
         keys = segment_sum(torch.where(kept, instances.key[node], 0), query, counts.numel())
         keys += instances.own_key[instance]
         unique, first, group = first_of_each(keys)
-        values, found = self._cache.find(unique)
-        values = values.double()
-        missing = torch.nonzero(~found).flatten()
+        listed = unique.tolist()
+        if len(self._known) + len(listed) > self.cache_size:
+            self._known = {}
+        missing = torch.tensor([place for place, key in enumerate(listed) if key not in self._known], dtype=torch.long)
         if missing.numel():
-            ask = first[missing]
+            ask = first[missing.to(first.device)]
             rows = ranges(pointers(counts)[:-1][ask], counts[ask])[1]
             answer = predictor.predict(instances, instance[ask], kept[rows], self.removal)
-            values[missing] = target.log_preservation(answer, instance[ask]).exp().double()
-            self._cache.add(unique[missing], values[missing])
-        return values[group]
+            asked = target.log_preservation(answer, instance[ask]).exp().tolist()
+            self._known |= {listed[place]: value for place, value in zip(missing.tolist(), asked, strict=True)}
+        values = [self._known[key] for key in listed]
+        return torch.tensor(values, dtype=torch.double, device=group.device)[group]

@@ -17,13 +17,14 @@ import torch
 from torch import nn
 
 from gflowbench.explainers.foreign import PyGAlgorithm
+from gflowbench.explainers.registry import named_of_links, names
 from gflowbench.protocol.cells import Bench, Contestant, PendingCell
 from gflowbench.protocol.evaluation import evaluate
 from gflowbench.protocol.plan import Part
 from gflowbench.protocol.problems import Problem
 from gflowbench.protocol.record import Cell, Record
 from gflowbench.suites.halves import seeds_of
-from gflowbench.typed.link_peers import create_link_peer, import_link_peer, link_peers_named
+from gflowbench.typed.link_peers import create_link_peer, import_link_peer
 from gflowbench.typed.link_scores import score_links
 from gflowbench.typed.link_truth import LinkTruth
 from gflowbench.typed.motif_links import load_motif_links
@@ -79,7 +80,7 @@ def link_contestants(words: Sequence[str], own: Sequence[Contestant] = ()) -> tu
     Returns:
         The explainers, and the names of those that explain no links.
     """
-    chosen, others = link_peers_named(words)
+    chosen, others = named_of_links(words)
     found = [Contestant(name, partial(create_link_peer, name), module=__name__) for name in chosen]
     for one in own:
         if isinstance(one.make(), PyGAlgorithm):
@@ -112,7 +113,7 @@ def evaluate_links(
     if not contestants:
         raise ConfigError(
             f"None of these explainers explains links: {', '.join(others) or 'none was named'}. "
-            f"Choose some of {', '.join(link_peers_named(['all'])[0])}."
+            f"Choose some of {', '.join(names(links=True))}."
         )
     plan = fast_link_plan if fast else link_plan
     record = evaluate(problems, contestants, seeds=seeds, out=out, report=report, plan=plan, jobs=jobs, bench=LinkBench)
@@ -165,9 +166,7 @@ class LinkBench(Bench):
             "milliseconds": 1000 * answers.seconds,
         }
         facts = {"instances": links.test.size(1), "training_links": links.train.size(1), "gnn": task.problem.gnn}
-        return replace(
-            wanted, identity=self.identity(task), metrics=metrics, facts=facts, deterministic=peer.deterministic
-        )
+        return replace(wanted, identity=self.identity(task), metrics=metrics, facts=facts)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from gflowbench.explainers.registry import names
 from gflowbench.leaderboard.ranking import Standing, mean_ranks, standings
 from gflowbench.protocol.presentation import TITLES, failures, thinning
 from gflowbench.protocol.record import OK, Record, left_out_lines
-from gflowbench.typed.link_peers import FLOORS as LINK_FLOORS
 from gflowexplainer.report.tables import NOT_THERE, Table
 from gflowexplainer.storage.provenance import code_digest, environment
 
@@ -28,16 +27,34 @@ LINK_SCORES = {
     "path_hit_3": "Share of links of which the first 3 edges hold a true path",
     "path_hit_10": "Share of links of which the first 10 edges hold a true path",
 }
+SHOWN = {
+    "shown_exact": "Exact match of what is shown",
+    "shown_exact_parts": "Exact match, part by part",
+    "shown_exact_first": "Exact match of the first subgraph",
+    "shown_f1": "F1 of what is shown",
+    "shown_concordance": "Concordance with absolute contributions",
+    "shown_sign": "Right signs of contributions",
+    "shown_sufficiency": "Sufficiency of what is shown",
+    "shown_necessity": "Necessity of what is shown",
+    "shown_only_error": "Error of the value with only what is shown, in spreads (smaller is better)",
+    "shown_without_shift": "Shift of the value without what is shown, in spreads",
+    "shown_sufficiency@4": "Sufficiency of the best 4 nodes",
+    "shown_necessity@4": "Necessity of the best 4 nodes",
+    "shown_characterization@4": "Characterization score of the best 4 nodes",
+    "shown_holds": "Share of explanations that the explainer stands by",
+    "shown_measured_holds": "Share of explanations that are better than random ones of their size",
+}
+"""Scores of what is shown, which the suites add (:func:`gflowbench.suites.run.measure`)."""
+_OF_NODES = tuple(name for name in TITLE_OF if name != "auc_own") + tuple(SHOWN)
 SCORES = {
     "paper": tuple(TITLE_OF),
-    "logic": tuple(name for name in TITLE_OF if name != "auc_own"),
-    "molecules": tuple(name for name in TITLE_OF if name != "auc_own"),
-    "real": tuple(name for name in TITLE_OF if name not in ("auc_own", "auc_node", "gea")),
+    **dict.fromkeys(("logic", "molecules", "compounds", "published"), _OF_NODES),
+    **dict.fromkeys(("real", "null"), tuple(name for name in _OF_NODES if name not in ("auc_node", "gea"))),
     "links": tuple(LINK_SCORES),
 }
 """Scores of a suite; the first one decides the sentences."""
-_TITLES = TITLE_OF | LINK_SCORES
-_FLOORS = frozenset((*names("floors"), *LINK_FLOORS))
+_TITLES = TITLE_OF | SHOWN | LINK_SCORES
+_FLOORS = frozenset((*names("floors"), *names("floors", links=True)))
 
 
 def page(records: Mapping[str, Record], *, notes: Sequence[str] = ()) -> str:

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 
 from gflowbench.datasets import Benchmark
+from gflowbench.explainers.interface import Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.models import MODELS
 from gflowbench.protocol.printed_numbers import DATASETS
 from gflowbench.protocol.problems import Loaded, Problem, problem
 from gflowbench.suites.halves import seeds_of
 from gflowexplainer.errors import DatasetError, one_of
-from gflowexplainer.model.task_inputs import TaskInputs
 
 if TYPE_CHECKING:
     from gflowbench.suites.task import SuiteTask, TaskTruth
 
-SUITES = ("paper", "logic", "molecules", "real", "links")
+SUITES = ("paper", "logic", "molecules", "compounds", "real", "null", "published", "links")
 LARGE_TASKS, FEW_CASES = 60, 24
 """Predictions of a task that are explained, and in a first look."""
 FIRST_TASKS = ("or", "and-far", "sum-graph", "distance")
@@ -33,7 +33,13 @@ _SIZE = 8
 
 
 def problems_of(
-    suite: str, out: Path, *, tasks: Sequence[str] = (), gnns: Sequence[str] = (), fast: bool = False
+    suite: str,
+    out: Path,
+    *,
+    tasks: Sequence[str] = (),
+    gnns: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    fast: bool = False,
 ) -> list[Problem]:
     """Names the problems of a suite.
 
@@ -43,6 +49,8 @@ def problems_of(
         out: Folder of trained GNNs.
         tasks: Some tasks of the suite; all if not given.
         gnns: Convolutions, for suites whose GNNs are trained; those of the suite if not given.
+        seeds: Seeds of data and GNNs, which say of which half they are (:mod:`gflowbench.suites.halves`); the first of
+            the development half if not given.
         fast: One GNN a task, fewer predictions, and of the logic tasks :data:`FIRST_TASKS`.
     """
     one_of("suite", suite, SUITES)
@@ -62,7 +70,7 @@ def problems_of(
     if fast and not gnns:
         kinds = [_FIRST_LOOK] if _FIRST_LOOK in kinds else kinds[:1]
     number = FEW_CASES if fast else LARGE_TASKS
-    seeds = seeds_of("development", 1 if fast else 3)
+    seeds = seeds or seeds_of("development", 1 if fast else 3)
     found = []
     for task in chosen:
         for gnn in kinds:
@@ -89,9 +97,9 @@ def tasks_of(suite: str) -> tuple[str, ...]:
 
 def load_task(suite: str, task: str, gnn: str, seed: int, num_cases: int, out: Path) -> Loaded:
     """Makes a task of a suite and trains its GNN, or reads it where that was done before."""
-    from gflowbench.suites.run import Cell, prepare
+    from gflowbench.suites.run import measure, prepare
 
-    ready = prepare(Cell(suite, task, gnn, seed, "truth", None, num_cases), out)
+    ready = prepare(suite, task, gnn, seed, num_cases, out)
     if not ready.learned or not ready.cases:
         raise DatasetError(f"The {gnn} of seed {seed} has not learned '{task}' (score {ready.score:.3f}): left out.")
     instances = [case.instance for case in ready.cases]
@@ -111,7 +119,8 @@ def load_task(suite: str, task: str, gnn: str, seed: int, num_cases: int, out: P
     facts: dict[str, Any] = {"gnn": f"{gnn} trained here, seed {seed}", "gnn_score": ready.score}
     truths = {int(place): made.truths[i] for place, i in zip(index, instances, strict=True) if i in made.truths}
     read = partial(read_truth, truths) if truths else None
-    return Loaded(ready.model, benchmark, index, facts, read, made.mode)
+    score = partial(measure, ready, suite, seed)
+    return Loaded(ready.model, benchmark, index, facts, read, made.mode, score, made.num_layers)
 
 
 def truth_size(task: SuiteTask, instances: Sequence[int]) -> int | None:
@@ -121,7 +130,7 @@ def truth_size(task: SuiteTask, instances: Sequence[int]) -> int | None:
     return int(torch.tensor(sizes).median()) if sizes else None
 
 
-def read_truth(truths: dict[int, TaskTruth], inputs: TaskInputs) -> GroundTruth:
+def read_truth(truths: dict[int, TaskTruth], inputs: Subject) -> GroundTruth:
     """Reads the truth of instances off: the nodes of all parts, and the edges inside a part.
 
     Args:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gflowexplainer.model.task_inputs import TaskInputs
-
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
+    from gflowbench.explainers.interface import Subject
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class GroundTruth:
     node: Tensor
 
     @classmethod
-    def of(cls, benchmark: Benchmark, inputs: TaskInputs) -> GroundTruth | None:
+    def of(cls, benchmark: Benchmark, inputs: Subject) -> GroundTruth | None:
         """Reads the ground truth off at the instances; ``None`` where the benchmark has none.
 
         Args:

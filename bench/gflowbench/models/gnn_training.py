@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
-from tqdm.auto import tqdm
 
 from gflowbench.datasets import Benchmark
 from gflowbench.models.architecture import Architecture
+from gflowbench.models.descent import Descent, descend
 from gflowbench.models.initialization import centre
 from gflowbench.models.model_accuracy import Accuracy, accuracies, labels, logits, splits
 from gflowbench.models.networks import GraphNetwork, NodeNetwork, build
@@ -129,8 +129,6 @@ def _fit(
     """Trains ``model`` in place, gives it its best weights, and returns the curves and the best epoch."""
     parts = splits(benchmark)
     val_truth = labels(benchmark)[parts["val"]].to(next(model.parameters()).device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, recipe.max_epochs)
     loader = None
     if benchmark.task == "graph":
         loader = DataLoader(
@@ -139,35 +137,21 @@ def _fit(
             shuffle=True,
             generator=torch.Generator().manual_seed(seed),
         )
-    curves: dict[str, list[float]] = {"loss": [], "val_loss": [], "val_accuracy": []}
-    best, best_epoch, best_weights = (-1.0, 0.0), -1, model.state_dict()
-    title = f"{benchmark.name} {model.architecture.model}"
-    with tqdm(total=recipe.max_epochs, desc=title, disable=not progress, leave=False) as bar:
-        for epoch in range(recipe.max_epochs):
-            total = 0.0
-            for answer, truth in _predictions(model.train(), benchmark, parts["train"], loader):
-                loss = nn.functional.cross_entropy(answer, truth)
-                optimizer.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
-                optimizer.step()
-                total += loss.item() * len(truth)
-            schedule.step()
-            answer = logits(model.eval(), benchmark, members=parts["val"])
-            val_loss = float(nn.functional.cross_entropy(answer, val_truth))
-            val_accuracy = float((answer.argmax(dim=1) == val_truth).float().mean())
-            curves["loss"].append(total / len(parts["train"]))
-            curves["val_loss"].append(val_loss)
-            curves["val_accuracy"].append(val_accuracy)
-            if (val_accuracy, -val_loss) > best:
-                best, best_epoch = (val_accuracy, -val_loss), epoch
-                best_weights = copy.deepcopy(model.state_dict())
-            bar.set_postfix(loss=f"{curves['loss'][-1]:.3f}", val=f"{val_accuracy:.3f}", refresh=False)
-            bar.update()
-            if epoch - best_epoch >= recipe.patience:
-                break
-    model.load_state_dict(best_weights)
-    return curves, best_epoch
+
+    def losses(_epoch: int) -> Iterator[tuple[Tensor, int]]:
+        for answer, truth in _predictions(model, benchmark, parts["train"], loader):
+            yield nn.functional.cross_entropy(answer, truth), len(truth)
+
+    def validate() -> tuple[float, float]:
+        answer = logits(model, benchmark, members=parts["val"])
+        accuracy = float((answer.argmax(dim=1) == val_truth).float().mean())
+        return accuracy, float(nn.functional.cross_entropy(answer, val_truth))
+
+    how = Descent(
+        recipe.max_epochs, recipe.learning_rate, recipe.weight_decay, recipe.clip_norm, patience=recipe.patience
+    )
+    title = f"{benchmark.name} {model.architecture.model}" if progress else None
+    return descend(model, how, losses, validate, title=title)
 
 
 def _predictions(

@@ -25,7 +25,7 @@ def trainings(scope: Scope) -> dict[str, Training]:
     # "16 batches" is read as batches of 16 instances.
     losses = {"batch_size": 16, "epochs": pick(80, 10), "max_updates": 0, "descents": 1}
     engine: dict[str, Any] = {"objective": "flow_matching", "measure": "uniform", "descents": 1}
-    alone = {"node_identities": True, "hidden": 256, "rollouts": 64, "epsilon": 0.2, "learning_rate": 3e-3}
+    alone = {"hidden": 256, "rollouts": 64, "epsilon": 0.2, "learning_rate": 3e-3}
     return {
         PAPER: Training("ba-shapes", "paper", losses | {"max_nodes": pick(20, 8)}, every=pick(1, 3)),
         LOG: Training("ba-shapes", "default", losses | engine, every=pick(1, 10)),
@@ -94,7 +94,7 @@ def present(results: Results) -> Outcome:
         Drawing(
             "distance",
             "Total variation between what the policy samples and the exact distribution on Tree-Cycles, of one policy "
-            "for all instances (left) and of one that knows a single instance by heart (right). Only with the DAG's "
+            "for all instances (left) and of one that is trained on a single instance (right). Only with the DAG's "
             "parents can it reach 0.",
             partial(_draw, found, {SHARED: "Tree-Cycles, one policy for all", SINGLE: "Tree-Cycles, one instance"}),
         ),

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.flow.exact import Enumeration, enumerate_subgraphs, terminal_distribution, total_variation
-from gflowexplainer.inference.exact_target import target_distribution
+from gflowexplainer.rewards.base import Reward
 from gflowexplainer.training.curves import UpdateRecord
 from gflowexplainer.training.trainer import Trainer
 
@@ -49,4 +49,13 @@ class DistanceCurve:
         every = torch.arange(len(instances), device=instances.device)
         start = trainer.sampler.starts(every)
         enumeration = enumerate_subgraphs(instances, every, start, trainer.settings.max_nodes, limit=self.limit)
-        return enumeration, target_distribution(enumeration, trainer.reward, trainer.settings.measure)
+        return enumeration, self._target(enumeration, trainer.reward)
+
+    @staticmethod
+    def _target(enumeration: Enumeration, reward: Reward) -> Tensor:
+        """Returns the log-probability of each state where the reward alone counts (a uniform measure), ``[S]``."""
+        states = enumeration.states
+        some = torch.nonzero(states.complete).flatten()
+        log_reward = torch.zeros(len(states), dtype=torch.double, device=states.size.device)
+        log_reward[some] = reward.log_reward(states.subgraphs[some], states.can_grow[some]).double()
+        return enumeration.normalize(log_reward)

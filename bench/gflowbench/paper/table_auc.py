@@ -18,10 +18,9 @@ from gflowbench.paper.systems import (
     here,
     left_out,
     missing,
-    protocol,
     shared_contests,
 )
-from gflowbench.protocol import Contestant, printed_numbers
+from gflowbench.protocol import printed_numbers
 from gflowbench.protocol.presentation import THINNED, TITLES, overview, thinning
 from gflowbench.protocol.record import Summary, left_out_lines
 from gflowexplainer.report.tables import NOT_THERE, Table, number
@@ -35,7 +34,6 @@ PEERS = tuple(name for name in COMPARED if SYSTEMS[name] != PAPER)
 QUICK = (*(SYSTEMS[name] for name in COMPARED), DEFAULT, "random", "distance", "probability")
 """Explainers of a fast run; a full one has all there are."""
 OURS = "GFlowExplainer, our default"
-EXACT, EXACT_NODES = "exact target of the paper's reward", 8
 TREES = ("tree-cycles", "tree-grid")
 NEAR = 0.05
 Means = Mapping[str, Mapping[str, float]]
@@ -47,18 +45,8 @@ def explainers(scope: Scope) -> list[str]:
 
 
 def plan(scope: Scope) -> list[Contest]:
-    """Every explainer on every dataset; and, on the trees, the distribution that the paper's reward aims at."""
-    settings = {"preset": "paper", "max_nodes": EXACT_NODES}
-    exact = Contestant(EXACT.replace(" ", "-").replace("'", ""), Contestant.named("exact", **settings).make, settings)
-    return [
-        *shared_contests(scope, explainers(scope), here(scope), SEEDS),
-        *(
-            Contest(
-                contest_name(EXACT, name), scope.problem(name, every=scope.pick(1, 20)), [exact], [0], protocol(scope)
-            )
-            for name in TREES
-        ),
-    ]
+    """Every explainer on every dataset."""
+    return shared_contests(scope, explainers(scope), here(scope), SEEDS)
 
 
 def present(results: Results) -> Outcome:
@@ -74,7 +62,6 @@ def present(results: Results) -> Outcome:
         name: {d: s.mean["auc_own"] for d in datasets if (s := summaries.get((system, d))) is not None and s.seeds}
         for name, system in (*((name, SYSTEMS[name]) for name in COMPARED), (OURS, DEFAULT))
     }
-    exact = {name: record_of(results[contest_name(EXACT, name)]).summaries()[0].mean["auc_own"] for name in TREES}
     tables = [
         _compared(summaries, datasets),
         *(overview(record, metric, scope.gnn, with_paper=False) for metric in ("auc_own", "auc_all")),
@@ -84,7 +71,6 @@ def present(results: Results) -> Outcome:
         f"{counted(len(scope.seeds(SEEDS)), 'seed')}; {THINNED} marks fewer instances or seeds, or other settings"
         + scope.pick(", as the last table says", ": five to thirteen instances and short training")
         + ". Explainers that do not depend on a seed have no deviation.",
-        f"The exact target of the paper's reward is enumerated for subgraphs of at most {EXACT_NODES} nodes.",
         "Floors (random growth, distance, class probability and others) explain nothing; they show which datasets can "
         "tell explainers apart.",
         *left_out_lines(record.left_out),
@@ -98,7 +84,7 @@ def present(results: Results) -> Outcome:
             partial(_draw, summaries, datasets),
         )
     ]
-    return Outcome(tables, _verdicts(found, exact), drawings, notes)
+    return Outcome(tables, _verdicts(found), drawings, notes)
 
 
 def _left_out(scope: Scope) -> dict[tuple[str, str], str]:
@@ -132,7 +118,7 @@ def _cell(summary: Summary | None) -> str:
     return number(summary.mean["auc_own"], summary.deviation["auc_own"]) + THINNED * bool(summary.thinned)
 
 
-def _verdicts(found: Means, exact: Mapping[str, float]) -> list[Verdict]:
+def _verdicts(found: Means) -> list[Verdict]:
     printed, ours = printed_numbers.AUC["GFlowExplainer"], found["GFlowExplainer"]
     reached = {d: value >= printed[d].mean - 0.01 for d, value in ours.items()}
     best = {name: _ranks(found, name) for name in ("GFlowExplainer", OURS)}
@@ -145,10 +131,7 @@ def _verdicts(found: Means, exact: Mapping[str, float]) -> list[Verdict]:
         Verdict.judge(
             "GFlowExplainer in the paper's settings reaches the printed AUC (to .01).",
             list(reached.values()),
-            f"Reached on {sum(reached.values())} of {len(reached)} datasets: {_listed(ours, printed)}. The "
-            "distribution that the paper's reward aims at, enumerated, scores "
-            + ", ".join(f"{value:.3f} on {TITLES[d]}" for d, value in exact.items())
-            + ": that is what a perfect training would reach there.",
+            f"Reached on {sum(reached.values())} of {len(reached)} datasets: {_listed(ours, printed)}.",
         ),
         *(
             Verdict.judge(
@@ -251,9 +234,7 @@ All explainers in one harness on the published GNNs (where they are not at hand,
 truth; the table with every motif's edges, which the baselines' public code counts, stands below. Ours twice: in the
 paper's settings (its network, reward, loss and hyper-parameters, `gflow-paper`) and by default (`gflow`). The cells are
 those of `gflowexplainer evaluate --suite paper --explainers all --contexts 10`, in `results/accuracy`; what is slow is
-thinned by the same plan. [Peers](../peers.md) says how each follows its original. On the trees the distribution that
-the paper's reward aims at is computed too, by enumeration of every connected subgraph: what a perfect training would
-reach. More on that in [rewards](../rewards.md).
+thinned by the same plan. [Peers](../peers.md) says how each follows its original.
 """,
     plan=plan,
     present=present,

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from gflowbench.explainers.gflow import scores_of
-from gflowbench.explainers.interface import Scores, Subject
+from gflowbench.explainers.gflow import GFlow
+from gflowbench.explainers.interface import Subject
 from gflowbench.metrics import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.paper.distance_curve import DistanceCurve
@@ -21,10 +21,7 @@ from gflowbench.paper.steps import Measurement
 from gflowbench.protocol import Problem
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
-from gflowexplainer.inference.explaining import explain_instances
-from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
-from gflowexplainer.storage.identity import model_fingerprint
 from gflowexplainer.training.curves import UpdateRecord
 from gflowexplainer.training.trainer import Trainer
 
@@ -73,19 +70,18 @@ class Training:
             subject = subject.select(self._nearest(subject))
         records: list[UpdateRecord] = []
         watch = _Watch(records, DistanceCurve(self.distance_every) if self.distance_every else None)
-        settings = Settings.preset(self.preset, **self.changes, seed=seed)
-        sampler = FlowSampler(settings, subject)
+        explainer = GFlow(preset=self.preset, **self.changes, fitting={"callback": watch})
         try:
-            Trainer(sampler).run(progress=False, callback=watch)
+            explainer.fit(subject, seed)
         except ConfigError:
             if not records:  # it could not even begin: a mistake in the settings
                 raise
-            return self._summary(subject, settings, records) | {"diverged": len(records), "metrics": {}}
+            return self._summary(subject, explainer.settings, records) | {"diverged": len(records), "metrics": {}}
         metrics = {}
         truth = GroundTruth.of(loaded.benchmark, subject)
         if self.scored and truth is not None:
-            metrics = agreement(subject, _scores(sampler, subject), truth)
-        return self._summary(subject, settings, records) | {"diverged": None, "metrics": metrics}
+            metrics = agreement(subject, explainer.explain(subject, seed), truth)
+        return self._summary(subject, explainer.settings, records) | {"diverged": None, "metrics": metrics}
 
     def _nearest(self, subject: Subject) -> torch.Tensor:
         bound = Settings.preset(self.preset, **self.changes).max_nodes
@@ -116,14 +112,6 @@ class _Watch:
         if self.distance is not None:
             self.distance(trainer, record)
         self.records.append(record)
-
-
-def _scores(sampler: FlowSampler, subject: Subject) -> Scores:
-    """Explains the instances that a sampler was trained on, as the library does, and scores nodes and edges."""
-    sampled = explain_instances(
-        sampler, num_samples=64, weighting="policy", certificate_limit=1, model_name=model_fingerprint(subject.model)
-    )
-    return scores_of([sampled.build(i) for i in range(len(sampled))], subject, sampler.settings.max_nodes)
 
 
 def loss_line(values: Sequence[Mapping[str, Any]]) -> Line:

@@ -163,7 +163,12 @@ class Bench:
         """Loads dataset and GNN, and cuts the instances out."""
         loaded = problem.load()
         subject = Subject.of(
-            loaded.model, loaded.benchmark, loaded.index, max_nodes=self.settings.max_nodes, mode=loaded.mode
+            loaded.model,
+            loaded.benchmark,
+            loaded.index,
+            max_nodes=self.settings.max_nodes,
+            mode=loaded.mode,
+            num_hops=loaded.num_hops,
         )
         return loaded, subject
 
@@ -202,6 +207,8 @@ class Bench:
             top_k=top_k,
             settings=self.settings.metrics,
         )
+        if loaded.score is not None:
+            metrics |= loaded.score(explainer, explained, scores)
         metrics["evaluations"] = evaluations()
         metrics["fit_seconds"] = fitted - began
         metrics["milliseconds"] = 1000 * (finished - fitted) / len(explained)

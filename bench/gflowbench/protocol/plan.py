@@ -48,7 +48,6 @@ Plan = Callable[[str, str], Part]
 ELSEWHERE = ""
 """Stands for all datasets that are not named."""
 
-_TOO_MANY = "it has too many connected subgraphs to enumerate"
 _SHORT = {"num_rollouts": 3, "num_samples": 20}
 _MEDIUM = {"num_rollouts": 10, "num_samples": 30}
 """Searches of SubgraphX where its own (20 and 100) take minutes an instance."""
@@ -78,11 +77,6 @@ _SUITE: dict[str, dict[str, Part]] = {
     "gstarx": {"mutagenicity": Part(seeds=2, every=10), ELSEWHERE: Part(seeds=2, every=5)},
     "rg-explainer": _FIVE,
     "rg-explainer-no-pretraining": _THREE,
-    "beam": _THREE,
-    "exact": {
-        **{name: Part(left_out=_TOO_MANY) for name in ("ba-shapes", "ba-community", "mutagenicity", "cora")},
-        ELSEWHERE: Part(seeds=3),
-    },
 }
 
 _FEW = {"ba-shapes": 12, "ba-community": 12, "tree-cycles": 5, "tree-grid": 24, "ba-2motifs": 16, "mutagenicity": 80}

@@ -15,8 +15,8 @@ from gflowexplainer.errors import DatasetError, one_of
 
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
+    from gflowbench.explainers.interface import Explainer, Scores, Subject
     from gflowbench.metrics.ground_truth import GroundTruth
-    from gflowexplainer.model.task_inputs import TaskInputs
 
     _Parts = tuple[nn.Module, Benchmark, dict[str, Any]]
 
@@ -37,14 +37,18 @@ class Loaded:
         facts: Where both come from, for the record.
         truth: Reads the truth off at instances that are cut out, where it is not on the graphs of the benchmark.
         mode: What the GNN predicts, as PyG calls it.
+        score: Measures more of what an explainer said, where there is more to measure than the metrics of all.
+        num_hops: Message-passing layers of the GNN; counted if not given.
     """
 
     model: nn.Module
     benchmark: Benchmark
     index: Tensor
     facts: dict[str, Any] = field(default_factory=dict)
-    truth: Callable[[TaskInputs], GroundTruth] | None = None
+    truth: Callable[[Subject], GroundTruth] | None = None
     mode: str = "multiclass_classification"
+    score: Callable[[Explainer, Subject, Scores], dict[str, float]] | None = None
+    num_hops: int | None = None
 
 
 @dataclass(frozen=True)

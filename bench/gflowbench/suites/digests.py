@@ -11,7 +11,7 @@ from gflowexplainer.storage.provenance import code_digest
 
 _PACKAGE = "gflowbench.suites"
 _TRAINING = ("citation", "gnn_fitting", "gnns", "null_cases")
-_SHOWING = ("__init__", "__main__", "ours", "table")
+_SHOWING = ("__init__",)
 
 
 def task_digest(task: SuiteTask) -> str:

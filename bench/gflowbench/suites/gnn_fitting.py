@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
+from gflowbench.models.descent import Descent, descend
 from gflowbench.suites.gnns import Shape, SuiteGNN, build_gnn
 from gflowbench.suites.task import SuiteTask
 
@@ -100,31 +101,21 @@ def predict(model: nn.Module, task: SuiteTask, members: Tensor, batch_size: int 
 
 def _descend(model: SuiteGNN, task: SuiteTask, schedule: Schedule, rng: np.random.Generator) -> None:
     """Trains ``model`` in place."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, schedule.epochs)
-    spread = 1.0
-    if task.is_regression:
-        spread = float(task.labels(task.splits["train"]).var())
+    spread = float(task.labels(task.splits["train"]).var()) if task.is_regression else 1.0
     partitions = _partitions(task, schedule.batch_size, rng)
     validation = _batch(task, task.splits["val"])
-    best, weights = (-1.0, 0.0), copy.deepcopy(model.state_dict())
-    for epoch in range(schedule.epochs):
-        model.train()
+
+    def losses(epoch: int) -> Iterator[tuple[Tensor, int]]:
         batches = partitions[epoch % len(partitions)]
         for number in rng.permutation(len(batches)):
-            optimizer.zero_grad()
-            _loss(model, task, batches[number]).backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 2.0)
-            optimizer.step()
-        falling.step()
-        with torch.no_grad():
-            loss = float(_loss(model.eval(), task, validation)) / spread
+            yield _loss(model, task, batches[number]), len(batches[number].y)
+
+    def validate() -> tuple[float, float]:
         accuracy = 0.0 if task.is_regression else split_score(model, task, "val")
-        if (accuracy, -loss) > best:
-            best, weights = (accuracy, -loss), copy.deepcopy(model.state_dict())
-        if loss < schedule.good_enough:
-            break
-    model.load_state_dict(weights)
+        return accuracy, float(_loss(model, task, validation)) / spread
+
+    how = Descent(schedule.epochs, schedule.learning_rate, schedule.weight_decay, good_enough=schedule.good_enough)
+    descend(model, how, losses, validate)
 
 
 def _loss(model: nn.Module, task: SuiteTask, batch: Data) -> Tensor:

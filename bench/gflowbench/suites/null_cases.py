@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gflowbench.suites.cases import Case, make_cases, predict_kept
-from gflowbench.suites.floors import grow_randomly
 from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, split_score
 from gflowbench.suites.gnns import Shape, SuiteGNN, build_gnn
 from gflowbench.suites.logic_suite import make_logic_task
@@ -135,6 +134,20 @@ def _draws(case: Case, nodes: Sequence[int], parts: Sequence[Part], rng: np.rand
     start = None if case.center is None else place[case.center]
     for _ in range(_RANDOM_SETS):
         yield [nodes[i] for part in parts for i in grow_randomly(near, start, len(part), rng)]
+
+
+def grow_randomly(neighbors: list[list[int]], start: int | None, size: int, rng: np.random.Generator) -> list[int]:
+    """Returns at most ``size`` connected nodes, grown by random neighbours from ``start``, or from a random node."""
+    first = int(rng.integers(len(neighbors))) if start is None else start
+    chosen, frontier = [first], list(neighbors[first])
+    seen = {first, *frontier}
+    while frontier and len(chosen) < size:
+        node = frontier.pop(int(rng.integers(len(frontier))))
+        chosen.append(node)
+        fresh = [other for other in neighbors[node] if other not in seen]
+        frontier += fresh
+        seen.update(fresh)
+    return chosen
 
 
 def _relabelled(graph: Data, label: int) -> Data:

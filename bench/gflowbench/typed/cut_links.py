@@ -67,7 +67,7 @@ class CutLink:
             set_masks(self.task.model, one, self.edge_index[key], apply_sigmoid=False)
         else:
             set_hetero_masks(self.task.model, masks, self.edge_index, apply_sigmoid=False)
-        return self._evaluate(self.x, self.edge_index, self.link[:, None]).sum()
+        return self.evaluate(self.x, self.edge_index, self.link[:, None]).sum()
 
     def _union(self, kept: Tensor) -> Tensor:
         """Evaluates the model on the disjoint union of some copies."""
@@ -78,11 +78,12 @@ class CutLink:
             copy, edge = torch.nonzero(kept[:, self.place[key]], as_tuple=True)
             edges[key] = index[:, edge] + torch.stack([copy * size[key[0]], copy * size[key[2]]])
         first = torch.stack([copies * size[kind] for kind in self.task.end_types])
-        return self._evaluate(
+        return self.evaluate(
             {kind: x.repeat(len(kept), 1) for kind, x in self.x.items()}, edges, self.link[:, None] + first
         )
 
-    def _evaluate(self, x: dict[str, Tensor], edges: dict[EdgeType, Tensor], links: Tensor) -> Tensor:
+    def evaluate(self, x: dict[str, Tensor], edges: dict[EdgeType, Tensor], links: Tensor) -> Tensor:
+        """Evaluates the model on features and edges of these nodes; links ``[2, L]`` are numbered like them."""
         if not self.task.is_plain:
             return self.task.model(x, edges, links)
         (features,), (index,) = x.values(), edges.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,10 @@ PATHS = 60
 """Paths of an explanation that are ranked."""
 
 
+LinkScores = list[dict[TypedEdge, float]]
+"""For each link, the score of each edge that has one."""
+
+
 @dataclass(frozen=True)
 class LinkAnswers:
     """Edge scores of every test link.
@@ -31,12 +35,9 @@ class LinkAnswers:
         seconds: What explaining took, a link.
     """
 
-    scores: list[dict[TypedEdge, float]]
+    scores: LinkScores
     fit_seconds: float
     seconds: float
-
-
-LinkExplainer = Callable[[LinkTruth, int], LinkAnswers]
 
 
 def ours(task: LinkTruth, seed: int, num_train: int | None = None, **settings: Any) -> LinkAnswers:
@@ -74,12 +75,12 @@ def by_rank(paths: Iterable[Iterable[TypedEdge]]) -> dict[TypedEdge, float]:
     return {edge: 1.0 + len(order) - number for number, edge in enumerate(order)}
 
 
-def gnn_explainer(task: LinkTruth, seed: int, epochs: int = 100) -> LinkAnswers:
+def gnn_explainer(task: LinkTruth, seed: int, epochs: int = 100) -> LinkScores:
     """PyG's GNNExplainer at edge level: a mask over edges, learned for each link."""
     return pyg_algorithm(task, seed, GNNExplainer(epochs=epochs))
 
 
-def pyg_algorithm(task: LinkTruth, seed: int, algorithm: ExplainerAlgorithm) -> LinkAnswers:
+def pyg_algorithm(task: LinkTruth, seed: int, algorithm: ExplainerAlgorithm) -> LinkScores:
     """Runs an algorithm of PyG at edge level, one link after the other: edges by its mask."""
     torch.manual_seed(seed)
     explainer = Explainer(
@@ -92,7 +93,6 @@ def pyg_algorithm(task: LinkTruth, seed: int, algorithm: ExplainerAlgorithm) -> 
     )
     graph, scores = task.graph, []
     given = (graph.x, graph.edge_index) if task.is_plain else (graph.x_dict, graph.edge_index_dict)
-    begin = time.perf_counter()
     with masks_alone(task.model):  # an algorithm may leave masks behind
         for link in task.test.t():
             found = explainer(*given, edge_label_index=link[:, None])
@@ -100,13 +100,13 @@ def pyg_algorithm(task: LinkTruth, seed: int, algorithm: ExplainerAlgorithm) -> 
             scores.append(
                 {(key, at): float(value) for key, mask in masks.items() for at, value in enumerate(mask.tolist())}
             )
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+    return scores
 
 
-def shortest_ways(task: LinkTruth, seed: int) -> LinkAnswers:
+def shortest_ways(task: LinkTruth, seed: int) -> LinkScores:
     """No explainer at all: edges on a shortest way between the ends, in either direction; ties by chance."""
     graph = flat_graph(task)
-    begin, scores = time.perf_counter(), []
+    scores = []
     for one, other in ends_of_links(task):
         near, far = (networkx.single_source_shortest_path_length(graph, end) for end in (one, other))
         shortest = near.get(other, 10**6)
@@ -118,13 +118,13 @@ def shortest_ways(task: LinkTruth, seed: int) -> LinkAnswers:
                 if min(near.get(u, 10**6) + far.get(v, 10**6), near.get(v, 10**6) + far.get(u, 10**6)) + 1 == shortest
             }
         )
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+    return scores
 
 
-def model_paths(task: LinkTruth, seed: int) -> LinkAnswers:
+def model_paths(task: LinkTruth, seed: int) -> LinkScores:
     """A path baseline: shortest paths, ranked by what the model says where the path is all that there is."""
     graph = flat_graph(task)
-    begin, scores = time.perf_counter(), []
+    scores = []
     for (one, other), link in zip(ends_of_links(task), task.test.t(), strict=True):
         try:
             paths = list(networkx.all_shortest_paths(graph, one, other))[:200]
@@ -132,7 +132,7 @@ def model_paths(task: LinkTruth, seed: int) -> LinkAnswers:
             paths = []
         rated = sorted(((_alone(task, path, link), path) for path in paths), key=lambda pair: -pair[0])
         scores.append(by_rank([edges_along(task, graph, path) for _, path in rated]))
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+    return scores
 
 
 @torch.no_grad()
@@ -150,11 +150,3 @@ def _alone(task: LinkTruth, path: list[Any], link: torch.Tensor) -> float:
     source, target = task.end_types
     places = [torch.searchsorted(keep[key], end) for key, end in zip((source, target), link, strict=True)]
     return float(task.model(cut.x_dict, cut.edge_index_dict, torch.stack(places)[:, None]))
-
-
-LINK_EXPLAINERS: dict[str, LinkExplainer] = {
-    "ours": ours,
-    "shortest ways": shortest_ways,
-    "paths by model": model_paths,
-    "GNNExplainer": gnn_explainer,
-}

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable
 
 import networkx
 import numpy as np
 
-from gflowbench.typed.link_explainers import LinkAnswers
+from gflowbench.typed.link_explainers import LinkScores
 from gflowbench.typed.link_truth import LinkTruth, TypedEdge
 from gflowbench.typed.link_ways import edges_along, ends_of_links, flat_graph, reach, ways_between
 
 
-def random_edges(task: LinkTruth, seed: int) -> LinkAnswers:
+def random_edges(task: LinkTruth, seed: int) -> LinkScores:
     """Scores the edges around each link by chance."""
-    begin = time.perf_counter()
     draw = np.random.default_rng(seed)
     scores = [dict(zip(around, draw.random(len(around)).tolist(), strict=True)) for around in task.around]
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / len(task.around))
+    return scores
 
 
-def edges_near_ends(task: LinkTruth, seed: int) -> LinkAnswers:
+def edges_near_ends(task: LinkTruth, seed: int) -> LinkScores:
     """Scores the edges around each link by how few steps they are from both ends together, in either direction."""
     graph = flat_graph(task)
-    begin, scores = time.perf_counter(), []
+    scores = []
     for (one, other), around in zip(ends_of_links(task), task.around, strict=True):
         near, far = (networkx.single_source_shortest_path_length(graph, end) for end in (one, other))
         most = graph.number_of_nodes()
@@ -36,21 +34,20 @@ def edges_near_ends(task: LinkTruth, seed: int) -> LinkAnswers:
                 for edge in around
             }
         )
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / len(task.around))
+    return scores
 
 
-def rare_neighbours(task: LinkTruth, seed: int) -> LinkAnswers:
+def rare_neighbours(task: LinkTruth, seed: int) -> LinkScores:
     r"""Scores the edges around each link by how few neighbours their ends have: :math:`1 / \sqrt{d_u d_v}`."""
     degree = flat_graph(task).degree
-    begin = time.perf_counter()
     scores = [
         {edge: 1 / math.sqrt(math.prod(degree[end] for end in task.ends_of(edge))) for edge in around}
         for around in task.around
     ]
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / len(task.around))
+    return scores
 
 
-def rare_ways(task: LinkTruth, seed: int) -> LinkAnswers:
+def rare_ways(task: LinkTruth, seed: int) -> LinkScores:
     r"""Scores an edge by the sum of the ways between the ends that run along it, rare ones more.
 
     A way counts :math:`\prod_v 1 / d_v` over its inner nodes: resource allocation (Zhou et al., 2009), from common
@@ -59,14 +56,14 @@ def rare_ways(task: LinkTruth, seed: int) -> LinkAnswers:
     return _by_ways(task, sum)
 
 
-def rarest_way(task: LinkTruth, seed: int) -> LinkAnswers:
+def rarest_way(task: LinkTruth, seed: int) -> LinkScores:
     """Scores an edge by the rarest way between the ends that runs along it, counted as in :func:`rare_ways`."""
     return _by_ways(task, max)
 
 
-def _by_ways(task: LinkTruth, join: Callable[[list[float]], float]) -> LinkAnswers:
+def _by_ways(task: LinkTruth, join: Callable[[list[float]], float]) -> LinkScores:
     degree, most_steps = flat_graph(task).degree, 2 * reach(task)
-    begin, scores = time.perf_counter(), []
+    scores = []
     for (one, other), around in zip(ends_of_links(task), task.around, strict=True):
         graph = flat_graph(task, around)
         shares: dict[TypedEdge, list[float]] = defaultdict(list)
@@ -75,4 +72,4 @@ def _by_ways(task: LinkTruth, join: Callable[[list[float]], float]) -> LinkAnswe
             for edge in edges_along(task, graph, way):
                 shares[edge].append(share)
         scores.append({edge: join(found) for edge, found in shares.items()})
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / len(task.around))
+    return scores

@@ -7,38 +7,37 @@ GNNShap does (Akkas & Azad, WWW 2024), Shapley values are fitted by weighted lea
 
 from __future__ import annotations
 
-import time
-
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.kernel_shap import choose_coalitions, solve_game
 from gflowbench.typed.cut_links import CutLink, cut_link
-from gflowbench.typed.link_explainers import LinkAnswers
+from gflowbench.typed.link_explainers import LinkScores
+from gflowbench.typed.link_gradients import attributed
 from gflowbench.typed.link_truth import LinkTruth
 from gflowexplainer.errors import ConfigError
 
 
-def occlusion(task: LinkTruth, seed: int) -> LinkAnswers:
+def occlusion(task: LinkTruth, seed: int) -> LinkScores:
     """Scores an edge by what the score of the link loses when it alone is taken away."""
-    begin, scores = time.perf_counter(), []
-    for link, around in zip(task.test.t(), task.around, strict=True):
-        cut = cut_link(task, link, around)
-        whole = cut.scores(torch.ones(1, len(around), dtype=torch.bool))
-        lost = whole - cut.scores(~torch.eye(len(around), dtype=torch.bool))
-        scores.append(dict(zip(around, lost.tolist(), strict=True)))
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+
+    def lost(cut: CutLink) -> Tensor:
+        kept = torch.cat([torch.ones(1, cut.num_edges), 1 - torch.eye(cut.num_edges)]).bool()
+        found = cut.scores(kept)
+        return found[0] - found[1:]
+
+    return attributed(task, lost)
 
 
-def gnn_shap(task: LinkTruth, seed: int, num_samples: int = 512) -> LinkAnswers:
+def gnn_shap(task: LinkTruth, seed: int, num_samples: int = 512) -> LinkScores:
     """Scores an edge by its Shapley value, exact where all coalitions are no more than ``num_samples``."""
     if num_samples < 1:
         raise ConfigError(f"'num_samples' must be at least 1 (got {num_samples}).")
-    begin, scores = time.perf_counter(), []
+    scores = []
     for number, (link, around) in enumerate(zip(task.test.t(), task.around, strict=True)):
         values = shapley_of_edges(cut_link(task, link, around), num_samples, seed, number)
         scores.append(dict(zip(around, values.tolist(), strict=True)))
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+    return scores
 
 
 def shapley_of_edges(cut: CutLink, num_samples: int, seed: int, number: int = 0) -> Tensor:

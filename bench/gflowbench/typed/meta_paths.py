@@ -8,6 +8,7 @@ paper of class 1 is that paper, author and institute; of class 2, the paper and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch.nn import functional
 from torch_geometric.data import HeteroData
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, SAGEConv
 
+from gflowbench.models.descent import Descent, descend
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import DatasetError, one_of
 
@@ -119,14 +121,17 @@ def fit_gnn(name: str, graph: HeteroData, seed: int, epochs: int = 300) -> tuple
     """Trains a GNN; returns it with its accuracy on test papers."""
     torch.manual_seed(seed)
     model = MetaPathGnn(name, graph)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=1e-4)
     papers = graph["paper"]
-    for _ in range(epochs):
-        optimizer.zero_grad()
-        output = model(graph.x_dict, graph.edge_index_dict)
-        functional.cross_entropy(output[papers.train_mask], papers.y[papers.train_mask]).backward()
-        optimizer.step()
-    model.eval()
+
+    def loss_on(mask: Tensor) -> tuple[Tensor, int]:
+        return functional.cross_entropy(model(graph.x_dict, graph.edge_index_dict)[mask], papers.y[mask]), int(
+            mask.sum()
+        )
+
+    def validate() -> tuple[float, float]:
+        return 0.0, float(loss_on(papers.train_mask)[0])
+
+    descend(model, Descent(epochs, 0.01, 1e-4), lambda _epoch: [loss_on(papers.train_mask)], validate)
     with torch.no_grad():
         right = model(graph.x_dict, graph.edge_index_dict).argmax(dim=1) == papers.y
     return model, float(right[papers.test_mask].float().mean())
@@ -175,3 +180,15 @@ def reach(graph: HeteroData, paper: int, num_hops: int = 2) -> dict[str, set[int
             source, target = graph[key].edge_index
             found[key[0]].update(source[torch.isin(target, before[key[2]])].tolist())
     return found
+
+
+def main(seeds: Sequence[int] = range(5)) -> None:
+    """Prints the means over seeds for each GNN: ``python -m gflowbench.typed.meta_paths``."""
+    torch.set_num_threads(1)
+    for name in GNNS:
+        found = [measure_meta_paths(name, seed) for seed in seeds]
+        print(name, {key: round(float(np.mean([row[key] for row in found])), 4) for key in found[0]}, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,6 @@ cheapest is exact: no search runs within the learning.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
@@ -32,7 +31,7 @@ from torch.nn import functional
 
 from gflowbench.explainers.masked_model import check_positive, masks_alone
 from gflowbench.typed.cut_links import CutLink, cut_link
-from gflowbench.typed.link_explainers import PATHS, LinkAnswers, by_rank
+from gflowbench.typed.link_explainers import PATHS, LinkScores, by_rank
 from gflowbench.typed.link_truth import LinkTruth, TypedEdge
 from gflowbench.typed.link_ways import edges_along, ends_of_links, flat_graph, reach, ways_between
 
@@ -48,7 +47,7 @@ def page_link(
     on_paths: float = 1.0,
     off_paths: float = 1.0,
     ranked: int = PATHS,
-) -> LinkAnswers:
+) -> LinkScores:
     """Scores edges by the paths that a mask, learned for each link, makes cheapest.
 
     Args:
@@ -63,7 +62,7 @@ def page_link(
         ranked: Paths that edges are ranked by; with 0 edges score by their mask alone.
     """
     check_positive(epochs=epochs, learning_rate=learning_rate, core=core, num_paths=num_paths)
-    begin, most_steps, scores = time.perf_counter(), 2 * reach(task), []
+    most_steps, scores = 2 * reach(task), []
     draw = torch.Generator().manual_seed(seed)
     with masks_alone(task.model):
         for link, ends, around in zip(task.test.t(), ends_of_links(task), task.around, strict=True):
@@ -84,7 +83,7 @@ def page_link(
             score = dict(zip(edges, weight.tolist(), strict=True))
             order = paths.order(weight)[:ranked].tolist()
             scores.append(score | by_rank(paths.edges[number] for number in order))
-    return LinkAnswers(scores, 0.0, (time.perf_counter() - begin) / task.test.size(1))
+    return scores
 
 
 class PricedPaths:

@@ -9,15 +9,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import __main__ as command_line
-from benchmarks import check, growth, measuring, rollouts
+from benchmarks import check, measuring
 from benchmarks.peers import GNN, GNN_HERE, OURS, PG, Lengths, Peers, copied, tables
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject
 from gflowbench.protocol.problems import Loaded
-from gflowexplainer.sampler import FlowSampler
-from gflowexplainer.settings import Settings
 from gflowexplainer.testing import NodeModel, random_graph
-from gflowexplainer.training.trainer import Trainer
 
 
 def test_a_ratio_that_fell_below_half_is_named():
@@ -61,9 +58,7 @@ def test_recorded_ratios_are_those_that_are_checked():
     """What is committed must come from the file formats that the check reads now."""
     path = Path(__file__).parents[3] / measuring.FULL
     times = json.loads((path / "cut_vertices" / "times.json").read_text())
-    rates = json.loads((path / "rollouts" / "rollouts.json").read_text())
     assert min(check.of_cut_vertices(times).values()) > 1
-    assert min(check.of_rollouts(rates).values()) > 1
 
 
 def test_options_go_to_those_that_take_them_and_the_check_runs_only_by_name(monkeypatch):
@@ -81,7 +76,7 @@ def test_options_go_to_those_that_take_them_and_the_check_runs_only_by_name(monk
     given = dict(called)
     assert "check" not in given
     assert given["peers"] == {"fast": True, "device": "cpu"}
-    assert given["rollouts"] == {"fast": True}
+    assert given["hubs"] == {"fast": True}
 
 
 @pytest.fixture
@@ -90,15 +85,6 @@ def loaded():
     graph.y = torch.zeros(12, dtype=torch.long)
     benchmark = Benchmark.from_graphs([graph], task="node", index=[0, 5], num_classes=3)
     return Loaded(NodeModel(), benchmark, benchmark.index)
-
-
-def test_a_training_is_divided_into_parts_that_exist(loaded):
-    subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
-    trainer = Trainer(FlowSampler(Settings(max_nodes=4, hidden=8, rollouts=2, num_contexts=2), subject))
-    found = rollouts.share_time(trainer, 2)
-    assert found["shares"].keys() == rollouts.PARTS.keys()
-    assert sum(found["shares"].values()) == pytest.approx(1)
-    assert all(share > 0 for share in found["shares"].values())
 
 
 def test_copies_of_an_instance_are_distinct_and_alike(loaded):
@@ -141,18 +127,3 @@ def test_ratios_of_the_table_are_medians_over_rounds():
     ]
     assert trained.rows[1][3] == "3"
     assert many.rows == (("toy", "6", "1,000", "1,000 to 1,000"),)
-
-
-def test_growth_counts_the_explanations_of_each_call():
-    seconds = {"instances": {"1": [0.01], "1,000": [1.0]}, "features": {"50,000": [0.64], "50,000, one": [0.02]}}
-    instances, features = growth.tables({"seconds": seconds, "device": "cpu", "threads": 2})
-    assert instances.rows == (("1", "1", "10", "10"), ("1,000", "1,000", "1,000", "1"))
-    assert features.rows == (("50,000", "64", "640", "10"), ("50,000, one", "1", "20", "20"))
-
-
-def test_growth_explains_alike_nodes_of_different_blocks():
-    data = growth.graph_of(3, width=5)
-    assert data.x.shape == (data.num_nodes, 5)
-    nodes = growth._nodes(data, data.num_nodes // growth.BLOCK)
-    assert nodes.unique().numel() == nodes.numel()
-    assert torch.equal(data.x[nodes], data.x[nodes[:1]].expand(nodes.numel(), -1))

@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
-from gflowbench.explainers.decomposition import Decomposition, Rules
+from gflowbench.explainers.decomposition import Decomposition
 from gflowbench.models.architecture import Architecture
 from gflowbench.models.networks import GraphNetwork, build
 from gflowexplainer.errors import ModelError
@@ -151,29 +151,6 @@ def test_a_bias_that_meets_nothing_is_background():
     everything = Subgraphs(torch.tensor([0]), torch.tensor([[0, 1]]))
     assert not decomposition.contributions(everything).any()
     assert decomposition.total.any()
-
-
-class EquallyShared(Rules):
-    """ReLU in equal shares: both portions as two players have it, so that neither comes first."""
-
-    def relu(self, portion, whole):
-        return (portion.relu() + whole.relu() - (whole - portion).relu()) / 2
-
-
-def test_with_other_rules_a_set_and_the_rest_share_everything():
-    decomposition, _ = case("node-none")
-    model, instances = decomposition.network, decomposition.instances
-    for name, value in model.named_parameters():
-        if name.endswith("bias"):
-            value.data.zero_()
-    sets = random_sets(instances, 3)
-    rest = [torch.arange(*instances.ptr[i : i + 2]) for i in sets.instance.tolist()]
-    rest = [nodes[~torch.isin(nodes, row)] for nodes, row in zip(rest, sets.members, strict=True)]
-    rest = nn.utils.rnn.pad_sequence([torch.cat([row, row.new_tensor([-1])]) for row in rest], True, -1)
-    for rules, shared in ((Rules(), False), (EquallyShared(), True)):
-        halves = Decomposition(decomposition.predictor, instances, rules)
-        both = halves.contributions(sets) + halves.contributions(Subgraphs(sets.instance, rest))
-        assert torch.allclose(both, halves.total[sets.instance]) == shared
 
 
 @pytest.mark.parametrize("shape", SHAPES)

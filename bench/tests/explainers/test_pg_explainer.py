@@ -4,7 +4,8 @@ from torch_geometric.explain import PGExplainer as Algorithm
 
 from gflowbench.datasets import reference_folder
 from gflowbench.explainers import Subject, create
-from gflowbench.explainers.pg_explainer import SIZES, edge_inputs
+from gflowbench.explainers.masked_model import MaskedModel, pyg_target
+from gflowbench.explainers.pg_explainer import SIZES, PGExplainer, edge_inputs
 from gflowbench.metrics.auc import pooled_auc
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.undirected import UndirectedEdges
@@ -20,11 +21,27 @@ def fitted(subject, seed=0, **settings):
     return explainer
 
 
+class ByPyG(PGExplainer):
+    """Lets PyG make each update by a single instance, with the same coin flips."""
+
+    def _update(self, algorithm, subject, epoch, seed):
+        graph, embedding = MaskedModel.of(subject), subject.require_embedding()
+        algorithm.noise = graph.uniform(seed, 1, epoch)
+        algorithm.embedding = embedding.new_zeros(graph.graphs.num_nodes, embedding.size(1))
+        place = subject.instances.place_outside
+        algorithm.embedding[slice(None) if place is None else place] = embedding
+        target, index = pyg_target(graph)
+        x, edge_index = graph.graphs.rows(), graph.graphs.edge_index
+        algorithm.train(epoch, graph.predictor.model, x, edge_index, target=target, index=index, **graph.arguments)
+
+
 def test_together_it_learns_what_pyg_learns_one_by_one(either_subject):
     # Slowly, so that no machine's random GNN has all of its masks at 1 after it.
     settings = {"epochs": 8, "learning_rate": 0.003, "size": 0.002, "batch_size": 1}
     together = fitted(either_subject, **settings).explain(either_subject, 0)
-    one_by_one = fitted(either_subject, **settings, batched=False).explain(either_subject, 0)
+    alone = ByPyG(**settings)
+    alone.fit(either_subject, 0)
+    one_by_one = alone.explain(either_subject, 0)
     torch.testing.assert_close(together.edge, one_by_one.edge, atol=1e-4, rtol=0)
     assert float(together.edge.std()) > 0.01
 
@@ -89,8 +106,6 @@ def test_settings_that_make_no_sense_are_refused(graph_subject):
         create("pgexplainer").explain(graph_subject, 0)
     with pytest.raises(ConfigError, match="'batch_size' must not be negative"):
         create("pgexplainer", batch_size=-1)
-    with pytest.raises(ConfigError, match="Use batch_size=1"):
-        create("pgexplainer", batch_size=4, batched=False)
     with pytest.raises(ConfigError, match="'bias'"):
         create("pgexplainer", bias=0.5)
 

@@ -5,7 +5,7 @@ import torch
 
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers.interface import Subject
-from gflowbench.explainers.rg_policy import RGPolicy, advantages, log_likelihood, policy_gradient_loss
+from gflowbench.explainers.rg_policy import RGPolicy, log_likelihood, policy_gradient_loss
 from gflowbench.explainers.rg_pretraining import in_order
 from gflowbench.explainers.rg_reward import RGReward
 from gflowexplainer.flow.policy import log_outflow
@@ -77,24 +77,7 @@ def test_expected_policy_gradient_is_the_gradient_of_the_expected_reward(walks):
     assert torch.equal(again.subgraphs.members, members)
     likelihood = log_likelihood(policy, encoding, again)
     assert torch.allclose(segment_sum(likelihood, again.rollout, count).exp(), probability)
-    loss = policy_gradient_loss(likelihood, again.rollout, count * probability * advantages(score, 1, baseline=True))
-    assert_opposite(gradient_of(loss, policy), truth)
-
-
-def test_the_baseline_does_not_change_the_expected_gradient(walks):
-    about, policy, members, probability, score, truth = walks
-    encoding = policy.encode(about.instances, about.instances.x.double())
-    count = len(members)
-    pair = torch.cartesian_prod(torch.arange(count), torch.arange(count))
-    both = pair.flatten()
-    again = roll_out(
-        about.instances, torch.zeros_like(both), members[both, 0], members.size(1), in_order(members[both])
-    )
-    likelihood = log_likelihood(policy, encoding, again)
-    less = advantages(score[both], 2, baseline=True)
-    assert torch.allclose(less.view(-1, 2).sum(dim=1), torch.zeros(len(pair), dtype=torch.double))
-    chance = probability[pair].prod(dim=1).repeat_interleave(2)
-    loss = policy_gradient_loss(likelihood, again.rollout, len(pair) * chance * less)
+    loss = policy_gradient_loss(likelihood, again.rollout, count * probability * score)
     assert_opposite(gradient_of(loss, policy), truth)
 
 

@@ -54,6 +54,7 @@ def test_a_value_is_ranked_by_the_protocol(tmp_path: Path, monkeypatch: pytest.M
     for cell in record.cells:
         assert 0 <= cell.metrics["auc_node"] <= 1
         assert cell.metrics["fidelity_plus"] >= 0
+        assert cell.metrics["shown_only_error"] >= 0
     degree, saliency, eig = (cell.metrics["evaluations"] for cell in record.cells)
     assert degree == 0
     assert saliency == pytest.approx(1)

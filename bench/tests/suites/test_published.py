@@ -3,7 +3,7 @@ import torch
 
 from gflowbench.datasets import load
 from gflowbench.suites.published import load_published_gnn, make_published_task
-from gflowbench.suites.run import plan, prepare, run_cells
+from gflowbench.suites.run import prepare
 from gflowbench.suites.task import Combination
 from gflowexplainer.errors import DatasetError
 
@@ -44,12 +44,9 @@ def test_motifs_of_graphs_are_alternatives() -> None:
     assert len(truth.parts[0]) == 5
 
 
-def test_a_floor_is_measured_on_them(tmp_path) -> None:
+def test_they_are_problems_like_others(tmp_path) -> None:
     published("tree-cycles")
-    cells = plan("published", tasks=["tree-cycles"], seeds=[0], explainers=["distance"], fast=True)
-    (record,) = run_cells(cells, tmp_path)
-    assert record["num_cases"] == 24
-    assert record["learned"]
-    assert 0 <= record["summary"]["exact"] <= 1
-    problem = prepare(cells[0], tmp_path)
+    problem = prepare("published", "tree-cycles", "published", 0, 24, tmp_path)
+    assert len(problem.cases) == 24
+    assert problem.learned
     assert all(bool(torch.isfinite(case.x).all()) for case in problem.cases)

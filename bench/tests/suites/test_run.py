@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -6,15 +5,15 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from gflowbench.explainers import create
 from gflowbench.suites import logic_suite, null_cases
-from gflowbench.suites.__main__ import main
 from gflowbench.suites.cases import make_cases, whole_predictions
+from gflowbench.suites.explaining import explain_cases, subject_of
 from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, predict, split_score
 from gflowbench.suites.gnns import Shape, build_gnn, load_gnn, save_gnn
 from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.null_cases import better_than_random, fit_null_gnn, make_null_task
-from gflowbench.suites.ours import gflowexplainer
-from gflowbench.suites.run import plan, run_cells
+from gflowbench.suites.run import measure, prepare
 from gflowbench.suites.scoring import node_sets, score_cases, summarize
 from gflowbench.suites.task import Combination, SuiteTask
 from gflowexplainer.errors import CheckpointError
@@ -49,7 +48,7 @@ def test_values_of_graphs_and_nodes_are_learned() -> None:
     assert score > 0.3
     cases = make_cases(model, task, task.instances()[:3])
     assert all(case.target is None and case.truth is not None for case in cases)
-    found = gflowexplainer(model, task, cases, seed=0, epochs=2)
+    found = explain_cases(model, task, cases, explainer="gflow", seed=0, epochs=2)
     sets = [node_sets(case, explanation) for case, explanation in zip(cases, found, strict=True)]
     rows = score_cases(model, cases, found, sets)
     assert {"auc", "concordance", "only_error", "without_shift"} <= set(summarize(rows))
@@ -60,13 +59,13 @@ def test_ours_on_graphs_and_nodes() -> None:
         task = make_logic_task(name, 0, 40)
         model, _ = fit_gnn("graphsage", task, 0, Schedule(epochs=5))
         cases = make_cases(model, task, task.instances(), correct=False)[:4]
-        found = gflowexplainer(model, task, cases, seed=0, max_nodes=4, epochs=2)
+        found = explain_cases(model, task, cases, explainer="gflow", seed=0, max_nodes=4, epochs=2)
         for case, explanation in zip(cases, found, strict=True):
             assert explanation.scores.shape == (case.num_nodes,)
             assert explanation.parts is not None
             assert len(explanation.parts[0]) >= 1
             assert case.center is None or case.center in explanation.parts[0]
-    assert gflowexplainer(model, task, [], seed=0) == []
+    assert explain_cases(model, task, [], explainer="gflow", seed=0) == []
 
 
 @pytest.mark.parametrize("gnn", ["gcn", "gin", "graphsage", "gat"])
@@ -85,39 +84,19 @@ def test_computation_graphs_give_the_prediction_of_the_whole_graph(gnn: str) -> 
     assert torch.allclose(whole_predictions(model, cases), whole, atol=1e-5)
 
 
-def test_a_run_is_resumed(tmp_path: Path, small: None, capsys: pytest.CaptureFixture[str]) -> None:
-    options = {"tasks": ["opposed"], "gnns": ["graphsage"], "seeds": [0], "fast": True}
-    cells = plan("logic", explainers=["occlusion", "truth", "degree"], **options)
-    first = list(run_cells(cells, tmp_path))
-    assert "trained to" in capsys.readouterr().err
-    assert list(run_cells(cells, tmp_path)) == json.loads(json.dumps(first))
-    assert capsys.readouterr().err == ""
-    cells[2].path(tmp_path).unlink()
-    again = list(run_cells(cells, tmp_path))
-    assert again[2]["summary"] == first[2]["summary"]
-    assert "trained to" not in capsys.readouterr().err
-    by_name = {record["identity"]["explainer"]: record for record in first}
-    assert by_name["truth"]["learned"]
-    assert by_name["truth"]["summary"]["auc"] == 1
-    assert by_name["truth"]["summary"]["exact"] == 1
-    assert by_name["occlusion"]["summary"]["auc"] > 0.7
-    assert by_name["degree"]["half"] == "development"
-
-
-def test_command_prints_a_table(tmp_path: Path, small: None, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["--suite", "logic", "--tasks", "opposed", "--gnns", "graphsage", "--fast", "--out", str(tmp_path)]
-    assert main([*command, "--explainers", "degree"]) == 0
-    assert "| opposed | graphsage |" in capsys.readouterr().out
-    assert (tmp_path / "logic-development.md").is_file()
-    assert main([*command, "--seeds", "100"]) == 2
-    assert "not of the half 'development'" in capsys.readouterr().err
-
-
-def test_a_gnn_that_learned_nothing_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logic_suite, "NUM_GRAPHS", dict.fromkeys(logic_suite.NAMES, 20))
-    records = list(run_cells(plan("logic", tasks=["count"], gnns=["gcn"], seeds=[0], explainers=["degree"]), tmp_path))
-    assert not records[0]["learned"]
-    assert records[0]["summary"] == {}
+def test_a_problem_is_prepared_once_and_what_is_shown_is_scored(
+    tmp_path: Path, small: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ready, again = (prepare("logic", "opposed", "graphsage", 0, 12, tmp_path) for _ in "ab")
+    assert capsys.readouterr().err.count("trained to") == 1
+    assert ready.learned
+    assert ready.score == again.score
+    assert len(ready.cases) == 12
+    subject = subject_of(ready.model, ready.task, ready.cases)
+    explainer = create("occlusion")
+    found = measure(ready, "logic", 0, explainer, subject, explainer.explain(subject, 0))
+    assert found["shown_auc"] > 0.7
+    assert 0 <= found["shown_exact"] <= 1
 
 
 def test_null_cases(small: None) -> None:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from gflowbench.typed.link_peers import FLOORS, create_link_peer, import_link_peer, link_peers_named
+from gflowbench.explainers.registry import named_of_links, names
+from gflowbench.typed.link_peers import create_link_peer, import_link_peer
 from gflowbench.typed.link_scores import score_links
 from gflowbench.typed.toy_links import shared_attributes, shared_neighbours
 from gflowexplainer.errors import ConfigError
@@ -62,7 +63,14 @@ def test_floors_by_hand():
     assert first == again != other
     shortest = by_ends(task, create_link_peer("shortest-ways").explain(task, 0).scores[0])
     assert set(shortest) == {(0, 1), (1, 0), (1, 3), (3, 1), (0, 2), (2, 0), (2, 3), (3, 2)}
-    assert set(FLOORS) == {"random", "distance", "shortest-ways", "degree", "rare-ways", "rarest-way"}
+    assert set(names("floors", links=True)) == {
+        "random",
+        "distance",
+        "shortest-ways",
+        "degree",
+        "rare-ways",
+        "rarest-way",
+    }
 
 
 def test_rare_neighbours_and_ways_by_hand():
@@ -88,7 +96,7 @@ def test_every_explainer_scores_both_toys():
             (task.graph.x, task.graph.edge_index) if task.is_plain else (task.graph.x_dict, task.graph.edge_index_dict)
         )
         before = task.model(*arguments, task.test)
-        for name in link_peers_named(["all"])[0]:
+        for name in named_of_links(["all"])[0]:
             answers = create_link_peer(name, **quick.get(name, {})).explain(task, 0)
             assert len(answers.scores) == task.test.size(1), name
             assert all(set(score) <= set(around) for score, around in zip(answers.scores, task.around, strict=True))
@@ -106,15 +114,15 @@ def test_links_are_scored_by_hand():
 
 
 def test_words_stand_for_several_and_say_who_explains_no_links():
-    found, others = link_peers_named(["floors", "gflow"])
-    assert found == [*FLOORS, "gflow"]
-    assert others == ["probability", "breadth-first", "everything", "nothing"]
-    everyone, rest = link_peers_named(["all"])
+    found, others = named_of_links(["floors", "gflow"])
+    assert found == [*names("floors", links=True), "gflow"]
+    assert others == ["probability", "breadth-first", "rarity", "everything", "nothing"]
+    everyone, rest = named_of_links(["all"])
     assert {"gnnexplainer", "paths-by-model", "saliency", "integrated-gradients", "page-link"} <= set(everyone)
     assert len(everyone) >= 14
     assert "subgraphx" in rest
     with pytest.raises(ConfigError, match="Did you mean 'shortest-ways'"):
-        link_peers_named(["shortest-way"])
+        named_of_links(["shortest-way"])
 
 
 def test_algorithms_of_pyg_explain_links_and_explainers_of_nodes_do_not():

@@ -37,7 +37,7 @@ def test_true_paths_join_both_ends_inside_the_computation_graph():
 
 def test_the_floor_is_the_published_one():
     task = load_user_item_attr()
-    scores = shortest_ways(task, 0).scores
+    scores = shortest_ways(task, 0)
     aucs = [
         edge_auc(score, {edge for path in paths for edge in path}, around)
         for score, paths, around in zip(scores, task.paths, task.around, strict=True)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,12 +6,16 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gflowbench.suites import floors, peers
 from gflowbench.suites.cases import Case, make_cases
+from gflowbench.suites.explaining import EXPLAINERS
+from gflowbench.suites.null_cases import grow_randomly
 from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
-from gflowexplainer.errors import ConfigError
 
 OPTIONS: dict[str, Any] = {"seed": 0, "max_nodes": 3}
+
+
+def explained(name: str, model: nn.Module, task: SuiteTask, cases: list[Case], **options: Any) -> list[Any]:
+    return EXPLAINERS[name](model, task, cases, **(OPTIONS | options))
 
 
 class SumOfNodes(nn.Module):
@@ -58,13 +61,13 @@ def cases(graph_task: SuiteTask) -> list[Case]:
 
 
 def test_occlusion_is_the_fall_by_hand(graph_task: SuiteTask, cases: list[Case]) -> None:
-    scores = peers.occlusion(SumOfNodes(), graph_task, cases, **OPTIONS)[0].scores
+    scores = explained("occlusion", SumOfNodes(), graph_task, cases)[0].scores
     logit = torch.tensor([5.0, 5.0, 5.0, 2.0, 1.0], dtype=torch.double)
-    assert torch.allclose(scores, torch.tensor(5.0, dtype=torch.double).sigmoid() - logit.sigmoid())
+    assert torch.allclose(scores, torch.tensor(5.0, dtype=torch.double).sigmoid() - logit.sigmoid(), atol=1e-6)
 
 
 def test_greedy_grows_from_the_best_node(graph_task: SuiteTask, cases: list[Case]) -> None:
-    first, second = peers.greedy(SumOfNodes(), graph_task, cases, **OPTIONS)
+    first, second = explained("greedy", SumOfNodes(), graph_task, cases)
     assert first.scores.argsort(descending=True)[:2].tolist() == [4, 3]
     assert first.parts == ((3, 4),)
     assert second.parts == ((0,),)
@@ -73,81 +76,70 @@ def test_greedy_grows_from_the_best_node(graph_task: SuiteTask, cases: list[Case
 def test_gradients_by_hand(graph_task: SuiteTask, cases: list[Case]) -> None:
     for case, flat, integrated in zip(
         cases,
-        peers.saliency(SumOfNodes(), graph_task, cases, **OPTIONS),
-        peers.integrated_gradients(SumOfNodes(), graph_task, cases, **OPTIONS),
+        explained("saliency", SumOfNodes(), graph_task, cases),
+        explained("integrated", SumOfNodes(), graph_task, cases),
         strict=True,
     ):
         assert torch.allclose(flat.scores, torch.ones(case.num_nodes, dtype=torch.double))
         assert torch.allclose(integrated.scores, case.x[:, 0].double())
 
 
-def test_signs_of_values() -> None:
+@pytest.mark.parametrize("name", ["occlusion", "integrated"])
+def test_signs_of_values(name: str) -> None:
     task = task_of([path_graph([1.0, -2.0, 0.0])], mode="regression")
     cases = make_cases(ValueOfNodes(), task, [0])
-    for explain in (peers.occlusion, peers.integrated_gradients):
-        found = explain(ValueOfNodes(), task, cases, **OPTIONS)[0]
-        assert found.signed is not None
-        assert found.signed.tolist() == pytest.approx([1.0, -2.0, 0.0])
-        assert found.scores.tolist() == pytest.approx([1.0, 2.0, 0.0])
+    found = explained(name, ValueOfNodes(), task, cases)[0]
+    assert found.signed.tolist() == pytest.approx([1.0, -2.0, 0.0], abs=1e-6)
+    assert found.scores.tolist() == pytest.approx([1.0, 2.0, 0.0], abs=1e-6)
 
 
 def test_floors_on_graphs(graph_task: SuiteTask, cases: list[Case]) -> None:
     model = SumOfNodes()
-    assert floors.degree(model, graph_task, cases, **OPTIONS)[0].scores.tolist() == [1, 2, 2, 2, 1]
-    assert floors.distance(model, graph_task, cases, **OPTIONS)[0].scores.argmax() == 2
-    rare = floors.rarity(model, graph_task, cases, **OPTIONS)[0].scores
+    assert explained("degree", model, graph_task, cases)[0].scores.tolist() == [1, 2, 2, 2, 1]
+    assert explained("distance", model, graph_task, cases)[0].scores.argmax() == 2
+    rare = explained("rarity", model, graph_task, cases)[0].scores
     assert torch.allclose(rare.exp(), torch.tensor([8 / 5, 8 / 5, 8 / 5, 8.0, 8.0], dtype=torch.double))
-    grown = floors.random_growth(model, graph_task, cases, **OPTIONS)[0]
-    assert float(grown.scores.sum()) == pytest.approx(3)
-    again = floors.random_growth(model, graph_task, cases, **OPTIONS)[0]
-    assert torch.equal(grown.scores, again.scores)
-    with pytest.raises(ConfigError, match="needs classes of nodes"):
-        floors.class_probability(model, graph_task, cases, **OPTIONS)
+    grown, again = (explained("random", model, graph_task, cases)[0].scores for _ in "ab")
+    assert float(grown.sum()) == pytest.approx(3)
+    assert torch.equal(grown, again)
 
 
-def test_floors_on_nodes() -> None:
+def test_nodes_have_the_places_of_their_case() -> None:
     graph = path_graph([0.0, 1.0, 3.0, 0.0, 0.0])
     graph.y = torch.tensor([0, 1, 1, 1, 0])
     task = task_of([graph], level="node")
     model = SumOfNodes()
-    case = make_cases(model, task, [3])[0]
+    (case,) = make_cases(model, task, [3])
     assert case.nodes.tolist() == [2, 3, 4]
-    assert case.center == 1
-    assert floors.distance(model, task, [case], **OPTIONS)[0].scores.tolist() == [-1, 0, -1]
-    nearest = floors.breadth_first(model, task, [case], seed=0, max_nodes=2)[0]
-    assert nearest.parts is not None
-    assert 1 in nearest.parts[0]
-    probability = floors.class_probability(model, task, [case], **OPTIONS)[0].scores
-    assert torch.allclose(probability, torch.tensor([2.0, 1.0, -2.0], dtype=torch.double).sigmoid())
-    removed = peers.occlusion(model, task, [case], **OPTIONS)[0].scores
-    assert removed.argsort(descending=True).tolist() == [1, 0, 2]
-    assert peers.greedy(model, task, [case], **OPTIONS)[0].parts == ((0, 1),)
+    assert explained("distance", model, task, [case])[0].scores.tolist() == [-1, 0, -1]
+    probability = explained("probability", model, task, [case])[0].scores
+    assert torch.allclose(probability, torch.tensor([2.0, 1.0, -2.0], dtype=torch.double).sigmoid(), atol=1e-6)
+    assert explained("occlusion", model, task, [case])[0].scores.argmin() == 2
+    assert explained("greedy", model, task, [case])[0].parts == ((0, 1),)
 
 
-def test_occlusion_near_leaves_out_what_no_message_comes_from() -> None:
+def test_what_no_message_comes_from_has_the_lowest_score() -> None:
     graph = path_graph([0.0, 1.0, 3.0, 2.0, 0.0])
     graph.y = torch.tensor([0, 1, 1, 1, 0])
-    task = replace(task_of([graph], level="node"), num_layers=1)
+    task = task_of([graph], level="node")
     model = SumOfNodes()
-    case = make_cases(model, task, [3], num_hops=3)[0]
-    every, near = (explain(model, task, [case], **OPTIONS)[0] for explain in (peers.occlusion, peers.occlusion_near))
+    (case,) = make_cases(model, task, [3], num_hops=3)
+    scores = explained("occlusion", model, task, [case])[0].scores
     assert case.nodes.tolist() == [0, 1, 2, 3, 4]
-    assert torch.equal(near.scores[2:], every.scores[2:])
-    assert float(near.scores[:2].max()) < float(every.scores.min())
+    assert float(scores[:2].max()) < float(scores[2:].min())
 
 
 def test_random_growth_is_connected() -> None:
     neighbors = [[1], [0, 2], [1, 3], [2]]
     rng = np.random.default_rng(0)
     for _ in range(20):
-        grown = sorted(floors.grow_randomly(neighbors, None, 3, rng))
-        assert grown in ([0, 1, 2], [1, 2, 3])
+        assert sorted(grow_randomly(neighbors, None, 3, rng)) in ([0, 1, 2], [1, 2, 3])
 
 
 def test_truth_shows_one_of_several_and_all_required() -> None:
     graph = path_graph([1.0, 1.0, 1.0, 1.0])
     for how, parts in ((Combination.ANY, ((0,),)), (Combination.ALL, ((0,), (3,)))):
         task = SuiteTask("toy", "graph", "multiclass_classification", [graph], {0: TaskTruth(4, how, ((0,), (3,)))}, {})
-        found = peers.truth(SumOfNodes(), task, make_cases(SumOfNodes(), task, [0]), **OPTIONS)[0]
+        found = explained("truth", SumOfNodes(), task, make_cases(SumOfNodes(), task, [0]))[0]
         assert found.parts == parts
         assert found.scores.tolist() == [1, 0, 0, 1]
