@@ -55,7 +55,7 @@ ENGINE = {
     "gflowexplainer.drawing.scene": "what is drawn of an explanation",
     "gflowexplainer.report.tables": "tables as Markdown, LaTeX and text",
     "gflowexplainer.report.truth": "the truth that a graph comes with",
-    "gflowexplainer.sources.named_datasets": "datasets by name for the command line",
+    "gflowexplainer.sources.datasets": "datasets by name for the command line",
     "gflowexplainer.sources.smiles": "molecules as graphs",
     "gflowexplainer.storage.checkpoints": "checksums of results",
     "gflowexplainer.storage.files": "atomic files",

@@ -181,23 +181,3 @@ def test_every_byte_counts():
         other[place] += 1
         names.add(content_digest(other))
     assert len(names) == 5
-    monkeypatch.setattr(identities, "WHOLE", 100)
-    monkeypatch.setattr(identities, "SOME", 3)
-    first, last, between = value.clone(), value.clone(), value.clone()
-    first[0], last[999], between[100] = -1, -1, -1
-    assert len({content_digest(v) for v in (value, first, last)}) == 3
-    assert content_digest(between) == content_digest(value)  # the price of reading some
-
-
-def test_what_differs_is_said():
-    graph = house()
-    given = {"x": graph.x, "edge_index": graph.edge_index}
-    here = identity_of(NodeModel(), [given], index=[1])
-    assert differences(here, here) == []
-    there = identity_of(NodeModel(), [given | {"edge_weight": torch.ones(12)}], index=[1])
-    assert differences(there, here) == ["'edge_weight' is only given there"]
-    assert "another version" in differences(None, here)[0]
-
-
-def test_one_entry_with_a_stride_has_a_name():
-    assert content_digest(torch.arange(60)[::100]) == content_digest(torch.tensor([0]))

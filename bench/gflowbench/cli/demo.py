@@ -30,7 +30,7 @@ def demo(
         from gflowbench.cli.evaluate import show_record, write_record
         from gflowbench.demonstration import NUM_GRAPHS, PEERS, demonstrate
         from gflowexplainer import GFlowExplainer
-        from gflowexplainer.cli.runs import write_run_report
+        from gflowexplainer.report.run_folder import write_run_report
         from gflowexplainer.report.run_folder import Run
         from gflowexplainer.storage.files import dumps
 

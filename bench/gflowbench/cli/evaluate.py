@@ -11,7 +11,7 @@ import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table, shows_bars, teller
-from gflowexplainer.cli.runs import write_run_report
+from gflowexplainer.report.run_folder import write_run_report
 from gflowexplainer.errors import ConfigError, one_of
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from gflowexplainer.model.config import guess_level
 from gflowexplainer.report.truth import own_motif
 from gflowexplainer.settings import PRESETS
 from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
-from gflowexplainer.sources.dataset_names import load_dataset
-from gflowexplainer.sources.named_datasets import NamedDataset
+from gflowexplainer.sources.datasets import load_dataset
+from gflowexplainer.sources.datasets import NamedDataset
 from gflowexplainer.sources.typed_files import is_typed_file
 from gflowexplainer.storage.identity import identity_of
 
