@@ -12,7 +12,6 @@ from torch_geometric.nn import APPNP
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import CheckpointError
-
 from gflowexplainer.storage.identity import (
     code_fingerprint,
     content_digest,
@@ -181,3 +180,17 @@ def test_every_byte_counts():
         other[place] += 1
         names.add(content_digest(other))
     assert len(names) == 5
+
+
+def test_what_differs_is_said():
+    graph = house()
+    given = {"x": graph.x, "edge_index": graph.edge_index}
+    here = identity_of(NodeModel(), [given], index=[1])
+    assert differences(here, here) == []
+    there = identity_of(NodeModel(), [given | {"edge_weight": torch.ones(12)}], index=[1])
+    assert differences(there, here) == ["'edge_weight' is only given there"]
+    assert "another version" in differences(None, here)[0]
+
+
+def test_one_entry_with_a_stride_has_a_name():
+    assert content_digest(torch.arange(60)[::100]) == content_digest(torch.tensor([0]))

@@ -1,4 +1,4 @@
-"""Tensors by name in a file, ``.safetensors`` or ``.npz``, and JSON: read within bounds, written whole or not at all."""
+"""Tensors by name in ``.safetensors`` and ``.npz`` files, and JSON: read within bounds, written whole or not at all."""
 
 from __future__ import annotations
 

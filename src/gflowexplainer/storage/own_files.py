@@ -44,14 +44,19 @@ class OwnFiles:
                     f"'{self.folder / name}' was not written by this run and would be replaced. Move it away, or "
                     "choose another folder."
                 )
-        self._add([{"name": name} for name in names])
+        self._add([{"name": name} for name in names if name not in self._digests])
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
         """Yields the path of a file that is written in the block."""
         self.claim(name)
+        self._add([{"name": name}])  # what is known of an older file no longer holds
         yield self.folder / name
-        self._add([{"name": name, "digest": _digest(self.folder / name)}])
+        self.record(name)
+
+    def record(self, *names: str) -> None:
+        """Lists files that were written to their end."""
+        self._add([{"name": name, "digest": _digest(self.folder / name)} for name in names])
 
     def has(self, name: str) -> bool:
         """Returns whether a file was written to its end; raises an error if it has changed since."""
@@ -60,7 +65,7 @@ class OwnFiles:
             return False
         if _digest(self.folder / name) != digest:
             raise CheckpointError(
-                f"'{self.folder / name}' has changed since this run wrote it. Delete it, and run the same command again."
+                f"'{self.folder / name}' has changed since this run wrote it. Delete it and run the same command again."
             )
         return True
 
@@ -83,6 +88,8 @@ class OwnFiles:
         self._digests.clear()
 
     def _add(self, entries: list[dict[str, str]]) -> None:
+        if not entries:
+            return
         make_folder(self.folder)
         lines = "".join(f"\n{json.dumps(entry)}" for entry in entries)  # the line before may have been cut off
         try:

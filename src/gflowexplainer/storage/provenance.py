@@ -49,7 +49,9 @@ def code_digest(*packages: str) -> str:
     for name in packages or (LIBRARY,):
         path = source_path(name)
         if path is None:
-            raise ConfigError(f"There is no source code of '{name}' to compute a digest of. Name a package or a module.")
+            raise ConfigError(
+                f"There is no source code of '{name}' to compute a digest of. Name a package or a module."
+            )
         outside = path.parents[name.count(".")]
         found = path.rglob("*.py") if path.is_dir() else [path]
         files |= {file.relative_to(outside).as_posix(): file for file in found}
