@@ -215,3 +215,22 @@ def test_a_run_killed_between_a_file_and_its_digest_writes_it_again(tmp_path, ex
     assert not again.has("node 2")
     again.store(Case("node 2", explanations[0]))
     assert Run.open(tmp_path).has("node 2")
+
+
+def test_explanations_without_the_question_they_are_of_are_not_taken(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {"index": 1})
+    run.store(Case("node 2", explanations[0]))
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ConfigError, match=r"but not its config.json"):
+        Run.begin(tmp_path, "explain", {"index": 2})
+    assert Run.begin(tmp_path, "explain", {"index": 2}, overwrite=True).cases() == []
+
+
+@pytest.mark.parametrize("name", ["kind", "command", "question", "identity"])
+def test_a_damaged_question_is_told(tmp_path, name):
+    Run.begin(tmp_path, "explain", {})
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != name}))
+    for read in (lambda: Run.open(tmp_path), lambda: Run.begin(tmp_path, "explain", {})):
+        with pytest.raises(CheckpointError, match="damaged|has changed"):
+            read()

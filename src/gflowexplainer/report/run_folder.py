@@ -47,6 +47,7 @@ CONFIG, ENVIRONMENT, RESULTS, TABLES, REPORT = (
 FITTED = ("explainer.safetensors", "checkpoint.safetensors", "metrics.jsonl")
 """What a fit in the folder of a run writes."""
 EXPLANATIONS, CASES, GRAPH, METRICS = "explanations", "cases", "graph.safetensors", FITTED[2]
+_WAY = "Choose another --out, or begin anew with --overwrite."
 _TEXTS = ("labels", "smiles", "words", "classes", "types", "feature_names", "note")
 """Fields of a case that are stored as JSON."""
 
@@ -90,6 +91,10 @@ class Run:
                 run.files.delete()
             else:
                 _refuse_another(folder, stored, config)
+        elif run.files.any_whole() and overwrite:
+            run.files.delete()
+        elif run.files.any_whole():
+            raise ConfigError(f"'{folder}' holds files of a run, but not its {CONFIG}. {_WAY}")
         run.files.claim(CONFIG, ENVIRONMENT, RESULTS, TABLES, "results.md", "results.tex", REPORT)
         run.write(CONFIG, dumps(config, indent=1))
         run.write(ENVIRONMENT, dumps(environment(), indent=1))
@@ -108,7 +113,9 @@ class Run:
         for name, kind in (("kind", str), ("command", str), ("question", dict), ("identity", dict)):
             if not isinstance(config.get(name), kind):
                 raise CheckpointError(f"'{folder / CONFIG}' is damaged: it has no '{name}'. Run the command again.")
-        return cls(folder, config)
+        run = cls(folder, config)
+        run.files.has(CONFIG)  # raises an error if it has changed
+        return run
 
     @property
     def name(self) -> str:
@@ -259,15 +266,14 @@ def write_run_report(run: Run, cases: Any = None, path: Path | None = None, titl
 
 
 def _refuse_another(folder: Path, stored: dict[str, Any], config: dict[str, Any]) -> None:
-    way = "Choose another --out, or begin anew with --overwrite."
     if stored["kind"] != config["kind"]:
-        raise ConfigError(f"'{folder}' holds a run of '{stored['kind']}', not of '{config['kind']}'. {way}")
+        raise ConfigError(f"'{folder}' holds a run of '{stored['kind']}', not of '{config['kind']}'. {_WAY}")
     there, here = stored["question"], config["question"]
     different = sorted(name for name in {*there, *here} if there.get(name) != here.get(name))
     said = [f"{name}: {there.get(name)!r} there, {here.get(name)!r} here" for name in different]
     said += differences(stored["identity"], config["identity"])
     if said:
-        raise ConfigError(f"'{folder}' holds a run of other inputs ({'; '.join(said[:4])[:400]}). {way}")
+        raise ConfigError(f"'{folder}' holds a run of other inputs ({'; '.join(said[:4])[:400]}). {_WAY}")
 
 
 def _flat(values: Any, prefix: str = "") -> dict[str, Any]:

@@ -69,6 +69,10 @@ class OwnFiles:
             )
         return True
 
+    def any_whole(self) -> bool:
+        """Returns whether a file was written to its end."""
+        return any(digest is not None for digest in self._digests.values())
+
     def inside(self, folder: str) -> list[str]:
         """Returns the names of the own files in a folder that were written to their end."""
         return [name for name in self._digests if name.startswith(f"{folder}/") and self.has(name)]
