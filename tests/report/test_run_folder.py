@@ -232,5 +232,5 @@ def test_a_damaged_question_is_told(tmp_path, name):
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != name}))
     for read in (lambda: Run.open(tmp_path), lambda: Run.begin(tmp_path, "explain", {})):
-        with pytest.raises(CheckpointError, match="damaged|has changed"):
+        with pytest.raises(CheckpointError, match=r"damaged|has changed"):
             read()

@@ -31,8 +31,7 @@ def demonstrate(
         from gflowbench.demonstration import NUM_GRAPHS, PEERS
         from gflowbench.demonstration import demonstrate as run_demonstration
         from gflowexplainer import GFlowExplainer
-        from gflowexplainer.report.run_folder import write_run_report
-        from gflowexplainer.report.run_folder import Run
+        from gflowexplainer.report.run_folder import Run, write_run_report
         from gflowexplainer.storage.files import dumps
 
         tell = teller(quiet)

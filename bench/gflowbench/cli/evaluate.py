@@ -11,8 +11,8 @@ import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table, shows_bars, teller
-from gflowexplainer.report.run_folder import write_run_report
 from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.report.run_folder import write_run_report
 
 if TYPE_CHECKING:
     from gflowbench.protocol import Contestant

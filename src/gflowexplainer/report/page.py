@@ -31,10 +31,8 @@ def write_report(report: Report, path: Path | str) -> Path:
         The path of the file.
     """
     path = Path(path)
-    # A lone surrogate in somebody's label is no reason to lose a report.
-    content = render(report).encode("utf-8", errors="replace")
     try:
-        write_bytes(path, content)
+        write_bytes(path, render(report).encode("utf-8", errors="replace"))
     except OSError as error:
         raise ConfigError(
             f"The report '{path}' could not be written: {error.strerror or error}. Choose another file."
