@@ -67,6 +67,5 @@ ENGINE = {
     "gflowexplainer.cli.application": "the command that ours join",
     "gflowexplainer.cli.console": "what commands say and where",
     "gflowexplainer.cli.doctor": "findings of the doctor",
-    "gflowexplainer.cli.runs": "reports of runs",
 }
 """Modules, and what they are used for."""

@@ -12,7 +12,7 @@ from gflowexplainer.cli.console import PROBLEM, one_line_errors, shows_bars, tel
 
 
 def demonstrate(
-    out: Annotated[Path, typer.Option(help="Folder for data, GNNs, results and the report.")] = Path("runs/demonstration"),
+    out: Annotated[Path, typer.Option(help="Folder for data, GNNs, results and the report.")] = Path("runs/floors"),
     seed: Annotated[int, typer.Option(help="Fixes data, GNNs and explanations.")] = 0,
     as_json: options.Json = False,
     quiet: options.Quiet = False,

@@ -98,7 +98,7 @@ def explain_in_bulk(
     if not is_file(Path(explainer) / FITTED[0]):
         raise CheckpointError(f"'{explainer}' holds no fitted explainer. Make one: gflowexplainer fit --out ...")
     algorithm, here = GFlowExplainer.load(explainer), source if isinstance(source, Source) else source()
-    graphs = [here.data] if not isinstance(here.data, list | tuple) else here.data
+    graphs: list[Any] = list(here.data) if isinstance(here.data, Sequence) else [here.data]
     if any(isinstance(graph, HeteroData) for graph in graphs):
         raise ConfigError(
             "Bulk explaining does not take heterogeneous graphs. Call GFlowExplainer.load(...).explain on one part of "
@@ -111,7 +111,7 @@ def explain_in_bulk(
     fitted = content_digest((Path(explainer) / FITTED[0]).read_bytes())
     settings = algorithm.settings.to_dict()
     identity = identity_of(here.model, given, index=ids, target=here.target, settings=settings, explainer=fitted)
-    question = {
+    question: dict[str, Any] = {
         "num_samples": num_samples or algorithm.num_samples,
         "part_size": part_size,
         "top": top,
@@ -120,7 +120,7 @@ def explain_in_bulk(
     with folder_lock(out):
         run = Run.begin(out, "bulk", question, identity=identity, overwrite=overwrite, settings=settings)
         question["identity"] = settings_fingerprint(identity)
-        where = {"workers": workers, "gpus": gpus, "address": address, "progress": progress}
+        where: dict[str, Any] = {"workers": workers, "gpus": gpus, "address": address, "progress": progress}
         return _explain_missing(ray, run, explainer, source, ids, question, **where)
 
 

@@ -89,7 +89,7 @@ def _completes(whole: Candidate, part: Candidate) -> bool:
         return False
     larger = LabelledGraph(whole.form.labels, whole.form.neighbors())
     smaller = LabelledGraph(part.form.labels, part.form.neighbors())
-    closes = larger.counts.cycles > smaller.counts.cycles and _ends(larger) <= _ends(smaller)
+    closes = larger.cycles > smaller.cycles and _ends(larger) <= _ends(smaller)
     enough = whole.sampled >= _SAMPLED_WHOLE * part.sampled if closes else whole.share >= part.share
     return enough and holds(larger, part.form)
 

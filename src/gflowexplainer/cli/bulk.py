@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -89,8 +89,8 @@ def bulk(
         from gflowexplainer.storage.files import dumps
 
         device = "cuda" if gpus else "cpu"
-        files = {name: getattr(inputs, name) for name in ("weights", "data", "smiles")}
-        found = replace(inputs, **{name: None if path is None else path.resolve() for name, path in files.items()})
+        files: dict[str, Any] = {name: getattr(inputs, name) for name in ("weights", "data", "smiles")}
+        found = replace(inputs, **{name: path and path.resolve() for name, path in files.items()})
         asked = read_inputs(found, device=device, fitted=True)
         teller(quiet)(f"Explaining {len(asked.places)} {asked.level}s with {workers} workers")
         # Ray tells of lost workers on standard output, which belongs to the results.

@@ -88,7 +88,7 @@ class Loaded:
     def identity(self, **more: Any) -> dict[str, str]:
         """Returns digests of the model and of everything that it may be given, to notice when a file has changed."""
         graphs = [{str(name): value for name, value in graph.to_dict().items()} for graph in self.graphs]
-        words = {"index": self.places, "target": self.target, "edge_label_index": self.links}
+        words: dict[str, Any] = {"index": self.places, "target": self.target, "edge_label_index": self.links}
         return identity_of(self.model, graphs, **words, **more)
 
     def case(self, place: int, explanation: Any) -> Case:

@@ -157,7 +157,7 @@ class Output:
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     """Makes a command of a function: parameters that are dataclasses of options become the options in them."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in groups:
@@ -181,7 +181,7 @@ def takes_options(command: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__
     return run
 
 

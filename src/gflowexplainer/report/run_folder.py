@@ -247,7 +247,7 @@ class Run:
             for name, value in self._graph().items():
                 if name not in explanation:
                     explanation[name] = value
-        more = {"truth": sections.get("case", {}).get("truth"), "others": sections.get("others", {})}
+        more: dict[str, Any] = {"truth": sections.get("case", {}).get("truth"), "others": sections.get("others", {})}
         return Case(meta["name"], explanation, **more, **meta["case"])
 
     def _missing(self, name: str) -> Any:
