@@ -111,17 +111,17 @@ def explain_in_bulk(
     fitted = content_digest((Path(explainer) / FITTED[0]).read_bytes())
     settings = algorithm.settings.to_dict()
     identity = identity_of(here.model, given, index=ids, target=here.target, settings=settings, explainer=fitted)
-    question: dict[str, Any] = {
+    options: dict[str, Any] = {
         "num_samples": num_samples or algorithm.num_samples,
         "part_size": part_size,
         "top": top,
         "smallest": smallest,
     }
     with folder_lock(out):
-        run = Run.begin(out, "bulk", question, identity=identity, overwrite=overwrite, settings=settings)
-        question["identity"] = settings_fingerprint(identity)
+        run = Run.begin(out, "bulk", options, identity=identity, overwrite=overwrite, settings=settings)
+        options["identity"] = settings_fingerprint(identity)
         where: dict[str, Any] = {"workers": workers, "gpus": gpus, "address": address, "progress": progress}
-        return _explain_missing(ray, run, explainer, source, ids, question, **where)
+        return _explain_missing(ray, run, explainer, source, ids, options, **where)
 
 
 def _explain_missing(
@@ -130,7 +130,7 @@ def _explain_missing(
     explainer: str | Path,
     source: Source | Callable[[], Source],
     ids: np.ndarray,
-    question: dict[str, Any],
+    options: dict[str, Any],
     *,
     workers: int,
     gpus: float,
@@ -138,9 +138,9 @@ def _explain_missing(
     progress: bool,
 ) -> BulkResult:
     """Explains the parts whose files are not there yet; see :func:`explain_in_bulk`."""
-    part_size = question["part_size"]
+    part_size = options["part_size"]
     folder = (run.folder / FOLDER).resolve()
-    parts = [part_of(ids, number, question) for number in range(-(-len(ids) // part_size))]
+    parts = [part_of(ids, number, options) for number in range(-(-len(ids) // part_size))]
     run.files.claim(*(f"{FOLDER}/{name}" for name, _ in parts), *(f"{DIGESTS}/{name}.sha256" for name, _ in parts))
     missing = [number for number, (name, _) in enumerate(parts) if not is_whole(folder / name)]
     for number in missing:
@@ -150,7 +150,7 @@ def _explain_missing(
         shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
         with handlers_return(), _cluster(ray, workers, gpus, address):
             load = partial(ray.get, ray.put(source)) if isinstance(source, Source) else source
-            job = Job(str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), question)
+            job = Job(str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), options)
             with tqdm(
                 total=len(ids),
                 initial=len(ids) - sum(len(parts[number][1]) for number in missing),

@@ -1,6 +1,6 @@
 """A worker of bulk explaining: loads explainer, model and graphs once, then explains one part after the other.
 
-A part has a name of its own that follows from the question and its instances. Whoever explains it, however often,
+A part has a name of its own that follows from the options and its instances. Whoever explains it, however often,
 writes the same file, whole or not at all. So a worker that is killed loses its part only until another has done it, and
 nothing is there twice.
 """
@@ -70,21 +70,21 @@ class Job:
         load: Returns model and graphs.
         ids: Returns all instances, shape ``[N]``.
         folder: Where the files go.
-        question: Everything that decides what is in them.
+        options: Everything that decides what is in them.
     """
 
     explainer: str
     load: Callable[[], Source]
     ids: Callable[[], np.ndarray]
     folder: str
-    question: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
-def part_of(ids: np.ndarray, number: int, question: Mapping[str, Any]) -> tuple[str, np.ndarray]:
+def part_of(ids: np.ndarray, number: int, options: Mapping[str, Any]) -> tuple[str, np.ndarray]:
     """Returns the file name and the instances of a part."""
-    size = question["part_size"]
+    size = options["part_size"]
     mine = ids[number * size : (number + 1) * size]
-    digest = hashlib.sha256(repr(sorted(question.items())).encode() + mine.astype("<i8").tobytes()).hexdigest()
+    digest = hashlib.sha256(repr(sorted(options.items())).encode() + mine.astype("<i8").tobytes()).hexdigest()
     return f"part-{number:06d}-{digest[:12]}.parquet", mine
 
 
@@ -99,7 +99,7 @@ class Worker:
         try:
             self.source, self.ids = job.load(), job.ids()
             self.algorithm = GFlowExplainer.load(job.explainer)
-            self.algorithm.num_samples = job.question["num_samples"]
+            self.algorithm.num_samples = job.options["num_samples"]
         except GFlowExplainerError as error:
             self.failure = (type(error).__name__, str(error))
 
@@ -124,15 +124,15 @@ class Worker:
         return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
     def _explain(self, number: int) -> int:
-        name, ids = part_of(self.ids, number, self.job.question)
+        name, ids = part_of(self.ids, number, self.job.options)
         path = Path(self.job.folder) / name
         if is_whole(path):
             return len(ids)
         with self._attempt(name):
-            source, question, places = self.source, self.job.question, ids.tolist()
+            source, options, places = self.source, self.job.options, ids.tolist()
             found = self.algorithm.explain(source.model, source.data, places, target=source.target, progress=False)
             pairs = zip(places, found, strict=True)
-            few = {"top": question["top"], "smallest": question["smallest"]}
+            few = {"top": options["top"], "smallest": options["smallest"]}
             write_rows(path, [row_of(place, explanation, **few) for place, explanation in pairs])
         return len(ids)
 

@@ -79,7 +79,7 @@ def closed(chosen: Iterable[Candidate], inside: Mapping[CanonicalForm, Sequence[
 
 
 def _completes(whole: Candidate, part: Candidate) -> bool:
-    """Says whether one candidate is the whole of which another is a fragment.
+    """Returns whether one candidate is the whole of which another is a fragment.
 
     A whole that closes a cycle must be sampled now and then: a model may need all but one of a motif's nodes, so that
     the whole never comes first. Any other must be shown as often as the fragment: something hangs on every motif of a

@@ -132,7 +132,7 @@ def _plans(motif: CanonicalForm) -> tuple[tuple[tuple[_Step, ...], ...], Labelle
 
 
 def _connected_order(around: Sequence[dict[int, str]], first: int) -> list[int]:
-    """Returns all slots from ``first`` on, each joined to an earlier one; those that have the fewest places go first."""
+    """Returns all slots from ``first`` on, each joined to an earlier one; those with the fewest places go first."""
     order = [first]
     while len(order) < len(around):
         beside = sorted({other for slot in order for other in around[slot]} - {*order})

@@ -40,8 +40,8 @@ for _entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         app.command(_entry.name)(_entry.load())
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(__version__)
         raise typer.Exit
 

@@ -91,14 +91,14 @@ def bulk(
         device = "cuda" if gpus else "cpu"
         files: dict[str, Any] = {name: getattr(inputs, name) for name in ("weights", "data", "smiles")}
         found = replace(inputs, **{name: path and path.resolve() for name, path in files.items()})
-        asked = read_inputs(found, device=device, fitted=True)
-        teller(quiet)(f"Explaining {len(asked.places)} {asked.level}s with {workers} workers")
+        loaded = read_inputs(found, device=device, fitted=True)
+        teller(quiet)(f"Explaining {len(loaded.places)} {loaded.level}s with {workers} workers")
         # Ray tells of lost workers on standard output, which belongs to the results.
         with redirect_stdout(sys.stderr):
             result = explain_in_bulk(
                 explainer,
                 partial(_load, found, device, str(Path.cwd())),
-                asked.places,
+                loaded.places,
                 out=out,
                 workers=workers,
                 gpus=gpus,
@@ -128,5 +128,5 @@ def _load(inputs: Inputs, device: str, folder: str) -> Source:
 
     if Path(folder).is_dir():
         os.chdir(folder)
-    asked = read_inputs(inputs, device=device, fitted=True)
-    return Source(asked.model, asked.data, asked.target)
+    loaded = read_inputs(inputs, device=device, fitted=True)
+    return Source(loaded.model, loaded.data, loaded.target)

@@ -60,19 +60,19 @@ def fit(
         quiet = output.quiet or not is_first()
         tell, algorithm = teller(quiet), make_explainer(how, inputs)
         device = how.device if fabric is None else str(fabric.device)
-        asked = read_inputs(inputs, device=device, seed=how.seed or 0, progress=shows_bars(quiet))
+        loaded = read_inputs(inputs, device=device, seed=how.seed or 0, progress=shows_bars(quiet))
         if not is_first():
             # Which folder is the first process's business; that there is one, all must know.
-            fit_in_folder(algorithm, asked, output.out or Path("runs"), quiet, fabric)
+            fit_in_folder(algorithm, loaded, output.out or Path("runs"), quiet, fabric)
             return
-        with open_run("fit", output, words_of(inputs, how), asked, algorithm.settings.to_dict()) as run:
+        with open_run("fit", output, words_of(inputs, how), loaded, algorithm.settings.to_dict()) as run:
             run.files.claim(*FITTED)
-            tell(f"Fitting {asked.sentence()}")
-            fit_in_folder(algorithm, asked, run.folder, quiet, fabric)
+            tell(f"Fitting {loaded.sentence()}")
+            fit_in_folder(algorithm, loaded, run.folder, quiet, fabric)
             curves = run.curves()
             results: dict[str, Any] = {
                 "run": str(run.folder),
-                "instances": len(asked.places),
+                "instances": len(loaded.places),
                 "iterations": len(curves),
                 "loss": curves[-1].get("loss") if curves else None,
                 "seconds": sum(record.get("seconds", 0.0) for record in curves),

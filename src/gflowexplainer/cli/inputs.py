@@ -247,7 +247,7 @@ def _places(words: Inputs, level: str, graphs: Sequence[Any], named: NamedDatase
 
 
 def _target(words: Inputs, places: list[int], level: str, graphs: Sequence[Any]) -> Tensor | None:
-    """Reads ``--target`` into one value a node, graph or link; those that are not asked for stay 0."""
+    """Reads ``--target`` into one value a node, graph or link; those that are not explained stay 0."""
     if words.target is None:
         return None
     regression = words.mode == "regression"

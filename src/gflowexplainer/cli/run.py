@@ -25,7 +25,7 @@ from gflowexplainer.storage.lock import folder_lock
 AT_ONCE = (16, 64)
 """Instances that are explained between two looks at the disk, without and with a fit."""
 MOST_CERTIFIED = 20
-"""Instances up to which certificates, and what would change a prediction, are computed without being asked for."""
+"""Instances up to which certificates, and what would change a prediction, are computed by default."""
 
 
 def make_explainer(how: How, inputs: Inputs) -> GFlowExplainer:
@@ -59,18 +59,18 @@ def load_explainer(folder: Path, how: How, inputs: Inputs, **more: Any) -> GFlow
 def open_run(
     kind: str,
     output: Output,
-    question: dict[str, Any],
-    asked: Loaded,
+    given: dict[str, Any],
+    loaded: Loaded,
     settings: dict[str, Any],
     explainer: Path | None = None,
 ) -> Iterator[Run]:
-    """Opens the folder of a run for writing; without a name, each question gets a folder of its own."""
+    """Opens the folder of a run for writing; without a name, other options get a folder of its own."""
     fitted = None if explainer is None else content_digest((explainer / FITTED[0]).read_bytes())
-    identity = asked.identity(explainer=fitted, settings=settings)
-    short = settings_fingerprint({"question": question, "identity": identity})[:8]
+    identity = loaded.identity(explainer=fitted, settings=settings)
+    short = settings_fingerprint({"given": given, "identity": identity})[:8]
     folder = Path("runs") / f"{kind}-{short}" if output.out is None else output.out
     with folder_lock(folder):
-        yield Run.begin(folder, kind, question, identity=identity, overwrite=output.overwrite, settings=settings)
+        yield Run.begin(folder, kind, given, identity=identity, overwrite=output.overwrite, settings=settings)
 
 
 def words_of(*groups: Any, **more: Any) -> dict[str, Any]:
@@ -79,12 +79,12 @@ def words_of(*groups: Any, **more: Any) -> dict[str, Any]:
     return {k: str(v) if isinstance(v, Path) else v for k, v in words.items() if v not in (None, False, [])}
 
 
-def fit_in_folder(algorithm: GFlowExplainer, asked: Loaded, folder: Path, quiet: bool, fabric: Any = None) -> None:
+def fit_in_folder(algorithm: GFlowExplainer, loaded: Loaded, folder: Path, quiet: bool, fabric: Any = None) -> None:
     """Fits an explainer in a folder; a person sees a bar, a file gets a line now and then.
 
     Args:
         algorithm: The explainer.
-        asked: What to fit it to.
+        loaded: What to fit it to.
         folder: Where checkpoints and the explainer go.
         quiet: Whether to show nothing.
         fabric: Of the processes that train together; ``None`` for this one alone.
@@ -97,9 +97,9 @@ def fit_in_folder(algorithm: GFlowExplainer, asked: Loaded, folder: Path, quiet:
             tell(f"update {record['iteration'] + 1} of {total}: loss {record['loss']:.4g}")
 
     algorithm.fit(
-        asked.model,
-        asked.data,
-        **asked.arguments(),
+        loaded.model,
+        loaded.data,
+        **loaded.arguments(),
         folder=folder,
         progress=bars,
         callback=callback,
@@ -139,18 +139,18 @@ def explain_in_folder(
         algorithm = make_explainer(how, inputs)
     else:
         algorithm = load_explainer(explainer, how, inputs, **{"--fit": fit})
-    asked = read_inputs(
+    loaded = read_inputs(
         inputs, device=how.device, seed=how.seed or 0, progress=shows_bars(quiet), fitted=explainer is not None
     )
-    certified = len(asked.places) <= MOST_CERTIFIED if certificate is None else certificate
-    question = words_of(inputs, how, explainer=explainer, fit=fit, certificate=certificate)
-    with open_run(kind, output, question, asked, algorithm.settings.to_dict(), explainer) as run:
-        tell(f"Explaining {asked.sentence()}")
+    certified = len(loaded.places) <= MOST_CERTIFIED if certificate is None else certificate
+    given = words_of(inputs, how, explainer=explainer, fit=fit, certificate=certificate)
+    with open_run(kind, output, given, loaded, algorithm.settings.to_dict(), explainer) as run:
+        tell(f"Explaining {loaded.sentence()}")
         if fit:
             run.files.claim(*FITTED)
-            fit_in_folder(algorithm, asked, run.folder, quiet)
-        summaries = _explain(algorithm, asked, run, certified, sentences, quiet)
-        cases = [run.case(asked.name(place)) for place in asked.places]
+            fit_in_folder(algorithm, loaded, run.folder, quiet)
+        summaries = _explain(algorithm, loaded, run, certified, sentences, quiet)
+        cases = [run.case(loaded.name(place)) for place in loaded.places]
         results, shown, notes = summary(run, cases, summaries), table(cases), warnings(cases)
         run.write_results(results, [shown], notes)
         if figures:
@@ -172,30 +172,30 @@ def explain_in_folder(
 
 
 def _explain(
-    algorithm: GFlowExplainer, asked: Loaded, run: Run, certificate: bool, sentences: bool, quiet: bool
+    algorithm: GFlowExplainer, loaded: Loaded, run: Run, certificate: bool, sentences: bool, quiet: bool
 ) -> dict[str, Any]:
-    """Explains what is not stored yet and stores each explanation as it comes; returns summaries, where asked for."""
+    """Explains what is not stored yet and stores each explanation as it comes; returns summaries, if wanted."""
     from tqdm.auto import tqdm
 
     summaries: dict[str, Any] = {}
-    missing = [place for place in asked.places if not run.has(asked.name(place))]
-    if len(missing) < len(asked.places):
-        teller(quiet)(f"{len(asked.places) - len(missing)} of {len(asked.places)} are stored already")
+    missing = [place for place in loaded.places if not run.has(loaded.name(place))]
+    if len(missing) < len(loaded.places):
+        teller(quiet)(f"{len(loaded.places) - len(missing)} of {len(loaded.places)} are stored already")
     at_once = AT_ONCE[algorithm.is_fitted]
     with tqdm(total=len(missing), disable=not shows_bars(quiet), desc="explain", leave=False) as bar:
         for begin in range(0, len(missing), at_once):
             places = missing[begin : begin + at_once]
-            found = algorithm.explain(asked.model, asked.data, progress=False, **asked.arguments(places))
+            found = algorithm.explain(loaded.model, loaded.data, progress=False, **loaded.arguments(places))
             for place, explanation in zip(places, found, strict=True):
                 if certificate:
-                    _ = explanation.certificate  # computed when asked for, and kept by the file only then
+                    _ = explanation.certificate  # computed at the first access, and kept by the file only then
                 if isinstance(explanation, SubgraphExplanation) and (sentences or certificate):
                     _ = explanation.summary(features=sentences)  # evaluates the model, and the file keeps the results
-                run.store(asked.case(place, explanation), explanation)
+                run.store(loaded.case(place, explanation), explanation)
                 bar.update()
             if not shows_bars(quiet):
                 teller(quiet)(f"explained {begin + len(places)} of {len(missing)}")
-    for name in map(asked.name, asked.places) if sentences else ():
+    for name in map(loaded.name, loaded.places) if sentences else ():
         try:
             summaries[name] = run.case(name).explanation.summary().to_dict()
         except ConfigError as error:

@@ -158,7 +158,7 @@ def _paint_link(ax: Axes, scene: Scene) -> None:
 
 
 def _add_legend(ax: Axes, scene: Scene) -> None:
-    """Says below the drawing which shape is which type, and what is explained."""
+    """Writes below the drawing which shape is which type, and what is explained."""
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"linestyle": "", "markerfacecolor": colour(0), "markersize": 8}

@@ -123,7 +123,7 @@ def _title(case: Case) -> str:
 
 
 def _add_legend(figure: Figure, scene: Scene) -> None:
-    """Says what a ring and dashes mean, below the drawing."""
+    """Writes what a ring and dashes mean, below the drawing."""
     from matplotlib.lines import Line2D
 
     entries = []

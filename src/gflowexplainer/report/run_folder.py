@@ -1,4 +1,4 @@
-"""The folder of a run: what was asked, with what, how training went, and what came out.
+"""The folder of a run: what was explained, with what, how training went, and what came out.
 
 ===========================  ==========================================================================================
 ``config.json``              The command, its options and settings.
@@ -64,7 +64,7 @@ class Run:
         cls,
         folder: str | Path,
         kind: str,
-        question: Mapping[str, Any],
+        options: Mapping[str, Any],
         *,
         identity: Mapping[str, str] | None = None,
         overwrite: bool = False,
@@ -75,13 +75,13 @@ class Run:
         Args:
             folder: The folder.
             kind: The command, such as ``"fit"`` or ``"explain"``.
-            question: Everything that decides the result, as plain values; a run with another one is refused.
+            options: Everything that decides the result, as plain values; a run with another one is refused.
             identity: Digests of model and data (:mod:`~gflowexplainer.storage.identity`).
             overwrite: Whether to delete what an earlier run has written into the folder.
             **more: What else is worth keeping, such as the settings.
         """
         folder = Path(folder)
-        config: dict[str, Any] = {"format": FORMAT, "kind": kind, "command": command_line(), "question": dict(question)}
+        config: dict[str, Any] = {"format": FORMAT, "kind": kind, "command": command_line(), "options": dict(options)}
         # As JSON gives it back: otherwise a tuple here would differ from the list there.
         config = json.loads(json.dumps(config | {"identity": dict(identity or {})} | more, default=str))
         run = cls(folder, config)
@@ -110,7 +110,7 @@ class Run:
         config = read_json(folder / CONFIG)
         if not isinstance(config, dict) or config.get("format") != FORMAT:
             raise ConfigError(f"'{folder / CONFIG}' is not of a run of this version. Choose another folder.")
-        for name, kind in (("kind", str), ("command", str), ("question", dict), ("identity", dict)):
+        for name, kind in (("kind", str), ("command", str), ("options", dict), ("identity", dict)):
             if not isinstance(config.get(name), kind):
                 raise CheckpointError(f"'{folder / CONFIG}' is damaged: it has no '{name}'. Run the command again.")
         run = cls(folder, config)
@@ -203,7 +203,7 @@ class Run:
             title=str(self.config.get("title", f"GFlowExplainer: {self.config['kind']}")) if title is None else title,
             cases=self.cases() if cases is None else list(cases),
             curves=self.curves(),
-            settings=_flat(self.config.get("settings", {})) | _flat(self.config["question"]),
+            settings=_flat(self.config.get("settings", {})) | _flat(self.config["options"]),
             environment=_flat(read_json(self.folder / ENVIRONMENT)) if self.files.has(ENVIRONMENT) else {},
             tables=self.tables(),
             command=self.config["command"],
@@ -268,7 +268,7 @@ def write_run_report(run: Run, cases: Any = None, path: Path | None = None, titl
 def _refuse_another(folder: Path, stored: dict[str, Any], config: dict[str, Any]) -> None:
     if stored["kind"] != config["kind"]:
         raise ConfigError(f"'{folder}' holds a run of '{stored['kind']}', not of '{config['kind']}'. {_WAY}")
-    there, here = stored["question"], config["question"]
+    there, here = stored["options"], config["options"]
     different = sorted(name for name in {*there, *here} if there.get(name) != here.get(name))
     said = [f"{name}: {there.get(name)!r} there, {here.get(name)!r} here" for name in different]
     said += differences(stored["identity"], config["identity"])
