@@ -35,7 +35,7 @@ WRONG = [
     (
         ["explain", "--model", "my_models:sized", "--data", "graph.safetensors", "--index", "3"],
         1,
-        "needs the arguments",
+        "required positional argument",
     ),
     (["explain", "--model", "my_models:nothing", "--data", "graph.safetensors", "--index", "3"], 1, "a NoneType"),
     (["explain", "--model", "my_models:Failing", "--data", "graph.safetensors", "--index", "3"], 1, "speed"),

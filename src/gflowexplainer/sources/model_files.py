@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import pickle
 import sys
 import traceback
@@ -50,11 +49,13 @@ def load_model(reference: str) -> nn.Module:
             f"'{reference}' is a {type(found).__name__}. Name a function or a class that can be called without "
             "arguments, or an nn.Module."
         )
-    _refuse_arguments(found, reference)
     try:
         model = found()
     except (Exception, SystemExit) as error:
-        raise ModelError(f"Calling '{reference}' failed: {_said(error)}.") from error
+        raise ModelError(
+            f"Calling '{reference}', without arguments, failed: {_said(error)}. If it needs some, write a function "
+            "that fills them in."
+        ) from error
     if not isinstance(model, nn.Module):
         raise ModelError(
             f"'{reference}' returned a {type(model).__name__}, not a torch.nn.Module. Return the model alone."
@@ -112,23 +113,6 @@ def _attribute(module: ModuleType, place: str, name: str) -> Any:
             raise ConfigError(f"'{place}' has no '{part}'.{hint}")
         found = getattr(found, part)
     return found
-
-
-def _refuse_arguments(factory: Any, reference: str) -> None:
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):
-        return
-    needed = [
-        p.name
-        for p in signature.parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
-    if needed:
-        raise ModelError(
-            f"'{reference}' needs the arguments {', '.join(needed)}, but is called without any. Write a function that "
-            f"fills them in, such as: def build(): return {reference.rpartition(':')[2]}(...)"
-        )
 
 
 def fill_weights(model: nn.Module, path: str | Path) -> nn.Module:
