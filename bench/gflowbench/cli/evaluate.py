@@ -12,7 +12,6 @@ import typer
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table, shows_bars, teller
 from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.report.run_folder import write_run_report
 
 if TYPE_CHECKING:
     from gflowbench.protocol import Contestant
@@ -177,6 +176,8 @@ def _cores() -> int:
 
 def _report(run: Run) -> str:
     """Writes the report and says where it is; hours of results are not lost for want of it."""
+    from gflowexplainer.report.run_folder import write_run_report
+
     try:
         return f"Report: {write_run_report(run)}"
     except (ConfigError, ImportError) as error:

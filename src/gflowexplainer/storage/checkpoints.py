@@ -13,7 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.storage.files import is_file, write_bytes
+from gflowexplainer.storage.files import is_file, make_folder, write_bytes
 from gflowexplainer.storage.lock import refuse_other_writer
 
 FORMAT = "gflowexplainer-checkpoint-2"
@@ -35,7 +35,7 @@ def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> No
     """
     if is_file(path) and path.stat().st_size and not _is_ours(path):
         raise CheckpointError(f"'{path}' was not written by this package. Move it away, or choose another folder.")
-    refuse_other_writer(path.parent)
+    refuse_other_writer(make_folder(path.parent))
     tensors = {
         f"{label}/{name}": tensor.detach().cpu().contiguous()
         for label, part in sections.items()
