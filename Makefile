@@ -14,7 +14,7 @@ $(VENV)/.installed: pyproject.toml bench/pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' --editable './bench[dev]'
 	@touch $@
 
-demo: $(VENV)/.installed  ## Explain Tree-Cycles end to end and print the scores
+demo: $(VENV)/.installed  ## Explain members of the karate club and write a report
 	$(BIN)/python -m gflowexplainer demo
 
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.testing import NodeModel, random_graph
 
-QUICK: dict[str, Any] = {"max_nodes": 3, "epochs": 2, "num_contexts": 2, "reference_nodes": 4, "num_samples": 8}
+QUICK: dict[str, Any] = {"max_nodes": 3, "epochs": 2, "num_samples": 8}
 NAN, INF = float("nan"), float("inf")
 Case = tuple[str, Callable[[], object], Callable[[object], bool] | None]
 """What is tried, and what is right if it is taken; ``None`` if it must be refused."""

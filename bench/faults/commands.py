@@ -86,7 +86,7 @@ def bulk(kills: int) -> Count:
     with tempfile.TemporaryDirectory() as home:
         here, data = Path(home), random_graph(60, 0.03)
         save_graphs(here / "graph.safetensors", data)
-        settings = {"max_nodes": 3, "epochs": 2, "num_contexts": 2}
+        settings: dict[str, Any] = {"max_nodes": 3, "epochs": 2}
         GFlowExplainer(**settings).fit(NodeModel(), data, [0, 1], folder=here / "fitted", progress=False)
         words = ["bulk", "--explainer", str(here / "fitted"), "--model", "gflowexplainer.testing:NodeModel"]
         words += ["--data", str(here / "graph.safetensors"), "--all", "--part-size", "2", "--workers", "2", "--quiet"]

@@ -21,7 +21,7 @@ from gflowexplainer.storage.checkpoints import read_checkpoint
 from gflowexplainer.storage.identity import content_digest
 from gflowexplainer.testing import NodeModel, random_graph
 
-QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2}
+QUICK: dict[str, Any] = {"max_nodes": 3, "epochs": 2}
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:
@@ -106,7 +106,7 @@ def _files(here: Path) -> list[tuple[Path, Callable[[], object], str | None]]:
         (here / "explanation.safetensors", lambda: content(_load(here / "explanation.safetensors")), True),
         (here / "run" / "explanations" / stored, case, True),
         (here / "run" / "cases" / stored, case, True),
-        (here / "run" / "cases" / "graph.safetensors", case, True),
+        (here / "run" / "graph.safetensors", case, True),
         (here / "run" / "config.json", lambda: Run.open(here / "run").report(), False),
         (here / "graph.safetensors", graphs("graph.safetensors"), False),
         (here / "graph.npz", graphs("graph.npz"), False),

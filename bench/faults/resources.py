@@ -19,7 +19,7 @@ from gflowexplainer.errors import CheckpointError, GFlowExplainerError
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
 from gflowexplainer.training.interrupts import Terminated
 
-QUICK: dict[str, Any] = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "batch_size": 2, "num_samples": 16}
+QUICK: dict[str, Any] = {"max_nodes": 4, "epochs": 3, "batch_size": 2, "num_samples": 16}
 
 
 def full_disks(number: int) -> Count:

@@ -2,16 +2,21 @@ import json
 
 import pytest
 import torch
+import typer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from typer.testing import CliRunner
 
 from gflowbench import demonstration
+from gflowbench.cli.demo import demonstrate
 from gflowbench.demonstration import Exhibit
 from gflowbench.protocol import Loaded, Problem
-from gflowexplainer.cli.application import app
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.report.run_folder import Run
 from gflowexplainer.storage.files import file_name
+
+app = typer.Typer()
+app.command()(demonstrate)
+app.callback()(lambda: None)
 
 QUICK = {"epochs": 3, "num_contexts": 4, "max_nodes": 3}
 
@@ -32,7 +37,7 @@ def small(monkeypatch, two_triangles, molecules, count_neighbors, mean_degree):
 
 
 def test_from_nothing_to_a_report(small, tmp_path):
-    words = ["demo", "--out", str(tmp_path / "demo"), "--json"]
+    words = ["demonstrate", "--out", str(tmp_path / "demo"), "--json"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
@@ -61,7 +66,7 @@ def test_from_nothing_to_a_report(small, tmp_path):
 
 
 def test_scored_in_an_earlier_run_that_was_interrupted_before_the_explanations(small, tmp_path):
-    words = ["demo", "--out", str(tmp_path / "demo"), "--quiet"]
+    words = ["demonstrate", "--out", str(tmp_path / "demo"), "--quiet"]
     assert CliRunner().invoke(app, words).exit_code == 0
     file = tmp_path / "demo" / "explanations" / f"{file_name('Tree-Cycles node 1')}.safetensors"
     before = SubgraphExplanation.load(file)

@@ -8,7 +8,13 @@ import pytest
 import torch
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.errors import CheckpointError, ClusterError, ConfigError, InstanceError, ModelError
+from gflowexplainer.errors import (
+    CheckpointError,
+    ConfigError,
+    GFlowExplainerError,
+    InstanceError,
+    ModelError,
+)
 from gflowexplainer.testing import NodeModel, TypedNodeModel, random_graph, typed_graph
 from gflowexplainer.training.interrupts import handlers_return
 
@@ -135,26 +141,44 @@ def test_another_question_in_the_same_folder_is_refused(done, fitted):
     model, graph, folder = fitted
     result, index, _, _ = done
     same = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
-    for change in ({"top": 3}, {"num_samples": 8}, {"weighting": "reward"}, {"part_size": 4}):
-        with pytest.raises(ConfigError, match="another question"):
+    for change in ({"top": 3}, {"num_samples": 8}, {"part_size": 4}):
+        with pytest.raises(ConfigError, match="other inputs"):
             explain_in_bulk(folder, Source(model, graph), index, **{**same, **change})
-    with pytest.raises(ConfigError, match="another question"):
+    with pytest.raises(ConfigError, match="other inputs"):
         explain_in_bulk(folder, Source(model, graph), index[1:], **same)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "edited", "cut"])
+def test_a_part_that_is_not_as_it_was_written_is_noticed_and_made_again(done, fitted, damage):
+    model, graph, folder = fitted
+    result, index, _, _ = done
+    path = sorted((result.folder / "explanations").iterdir())[5]
+    content = path.read_bytes()
+    if damage == "edited":
+        table = parquet.read_table(path)
+        rows = table.to_pylist()
+        rows[0]["class"] += 1
+        parquet.write_table(table.from_pylist(rows, schema=table.schema), path)
+    else:
+        middle = len(content) // 2
+        flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        path.write_bytes(flipped if damage == "flipped" else content[:middle])
+    with pytest.raises(CheckpointError, match="not as it was written"):
+        read_rows(result.folder)
+    same = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
+    again = explain_in_bulk(folder, Source(model, graph), index, workers=1, **same)
+    assert again.explained == 2
+    assert path.read_bytes() == content
 
 
 def test_a_file_that_does_not_belong_there_is_noticed(done, fitted):
     model, graph, folder = fitted
     result, index, _, _ = done
-    file = next((result.folder / "explanations").iterdir())
-    found = len(index) + parquet.read_metadata(file).num_rows
-    foreign = file.with_name("part-foreign.parquet")
-    foreign.write_bytes(file.read_bytes())
+    foreign = result.folder / "explanations" / "part-foreign.parquet"
+    foreign.write_bytes(next((result.folder / "explanations").iterdir()).read_bytes())
     same = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
     try:
-        with pytest.raises(ClusterError, match=f"holds {found} explanations"):
-            explain_in_bulk(folder, Source(model, graph), index, **same)
-        foreign.write_text("no table")
-        with pytest.raises(CheckpointError, match="cannot be read"):
+        with pytest.raises(CheckpointError, match="not as it was written"):
             explain_in_bulk(folder, Source(model, graph), index, **same)
     finally:
         foreign.unlink()
@@ -181,7 +205,7 @@ def test_a_model_that_fails_in_a_worker_says_so(cluster, fitted, tmp_path):
 
 def test_a_part_that_ends_every_worker_is_given_up(fitted, tmp_path):
     model, graph, folder = fitted
-    question = {"part_size": 2, "num_samples": 4, "weighting": "policy", "top": 1, "smallest": 0.1}
+    question = {"part_size": 2, "num_samples": 4, "top": 1, "smallest": 0.1}
     out = tmp_path / "explanations"
     job = Job(str(folder), lambda: Source(model, graph), lambda: np.arange(4), str(out), question)
     name = part_of(np.arange(4), 1, question)[0]
@@ -205,17 +229,15 @@ def test_wrong_uses_are_refused_before_anything_is_started(fitted, tmp_path):
     for wrong in ({"workers": 0}, {"part_size": 1.5}, {"top": True}, {"smallest": 2.0}, {"gpus": -1.0}):
         with pytest.raises(ConfigError, match=f"'{next(iter(wrong))}'"):
             explain_in_bulk(folder, source, [1], out=tmp_path, **wrong)
-    with pytest.raises(ConfigError, match="weighting"):
-        explain_in_bulk(folder, source, [1], out=tmp_path, weighting="both")
     with pytest.raises(InstanceError, match="node 5 more than once"):
         explain_in_bulk(folder, source, [1, 5, 5], out=tmp_path)
     with pytest.raises(InstanceError, match="names node 60"):
         explain_in_bulk(folder, source, [60], out=tmp_path)
     with pytest.raises(ModelError, match="another model"):
         explain_in_bulk(folder, Source(NodeModel(seed=2), graph), [1], out=tmp_path)
-    with pytest.raises(InstanceError, match="one graph, as a Data"):
-        explain_in_bulk(folder, Source(model, [graph]), [0], out=tmp_path)
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(GFlowExplainerError):
+        explain_in_bulk(folder, Source(model, [graph, graph]), [0], out=tmp_path)
+    with pytest.raises(CheckpointError, match="holds no fitted explainer"):
         explain_in_bulk(tmp_path, source, [1], out=tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -9,7 +9,7 @@ import typer
 from gflowexplainer.cli.application import app
 
 COMMANDS = typer.main.get_command(app).commands
-OURS = ("fit", "explain", "report", "doctor")
+OURS = ("demo", "fit", "explain", "report", "doctor")
 """Commands of a bare installation."""
 
 
@@ -33,6 +33,6 @@ def test_they_run(name, tmp_path, monkeypatch, invoke):
     assert found
     for words in found:
         # The same commands with a short training: what they say is tested elsewhere.
-        short = ["--set", "epochs=1"] if words[0] in ("fit", "explain") and "--explainer" not in words else []
+        short = ["--set", "epochs=1"] if words[0] in ("demo", "fit", "explain") and "--explainer" not in words else []
         result = invoke(*words, *short)
         assert result.exit_code == 0, (words, result.output)

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 
 import pytest
 import torch
@@ -52,11 +53,8 @@ def test_what_was_left_out_is_told(workspace, invoke):
     assert "left out" not in whole.stdout
     cut = invoke(*words, "--set", "max_graph_nodes=3", "--out", "cut")
     assert cut.exit_code == 0, cut.output
-    number = json.loads((workspace / "cut" / "results.json").read_text())["instances"][0]["left_out"]
-    assert number > 0
-    said = f"At least {number} nodes of the computation graph were left out"
-    assert f"node 3: {said}" in cut.stdout
-    for file in ("results.md", "report.html"):
+    said = re.search(r"At least [0-9]+ nodes of the computation graph were left out", cut.stdout).group()
+    for file in ("results.md", "results.json", "report.html"):
         assert said in (workspace / "cut" / file).read_text()
 
 
@@ -77,15 +75,15 @@ def test_stored_explanations_are_not_computed_again(workspace, invoke):
 
 def test_a_summary_is_only_another_way_to_show_a_run(workspace, invoke):
     words = ("explain", *NODE, "--index", "3,4", "--no-report", "--out", "run", *QUICK[:-1])
-    plain = invoke(*words)
-    assert plain.exit_code == 0, plain.output
     summarized = invoke(*words, "--summary")
     assert summarized.exit_code == 0, summarized.output
-    assert "2 of 2 are stored already" in summarized.stderr
     assert "Their features that count most" in summarized.stdout
-    again = invoke(*words)
+    plain = invoke(*words)
+    assert "2 of 2 are stored already" in plain.stderr
+    assert "Their features that count most" not in plain.stdout
+    again = invoke(*words, "--summary")
     assert "2 of 2 are stored already" in again.stderr
-    assert again.stdout == plain.stdout
+    assert again.stdout == summarized.stdout
 
 
 def test_a_name_that_is_the_id_is_not_repeated(workspace, invoke):
@@ -105,7 +103,7 @@ def test_other_weights_in_the_same_file_are_noticed(workspace, invoke):
     torch.save(NodeModel(seed=9).state_dict(), "node.pt")
     result = invoke(*words)
     assert result.exit_code == 2
-    assert "another question: 'model' differs" in result.stderr
+    assert "other inputs ('model' differs" in result.stderr
 
 
 def test_fit_then_explain_an_unseen_node_as_the_library_does(workspace, invoke):
@@ -114,14 +112,13 @@ def test_fit_then_explain_an_unseen_node_as_the_library_does(workspace, invoke):
     record = json.loads(fitted.stdout)
     assert record["iterations"] == 4
     assert len((workspace / "fitted" / "metrics.jsonl").read_text().splitlines()) == 4
-    words = ("explain", *NODE, "--index", "9", "--explainer", "fitted", "--num-samples", "16", "--weighting", "reward")
+    words = ("explain", *NODE, "--index", "9", "--explainer", "fitted", "--samples", "16")
     result = invoke(*words, "--json", "--quiet", "--no-report")
     assert result.exit_code == 0, result.output
     (entry,) = json.loads(result.stdout)["instances"]
     assert entry["num_samples"] == 16
-    assert entry["weighting"] == "reward"
     (graph,) = load_graphs("graph.safetensors")
-    algorithm = GFlowExplainer(max_nodes=3, epochs=4, num_contexts=4, num_samples=16, weighting="reward")
+    algorithm = GFlowExplainer(max_nodes=3, epochs=4, num_contexts=4, num_samples=16)
     algorithm.fit(NodeModel(seed=1), graph, range(6), progress=False)
     (wanted,) = algorithm.explain(NodeModel(seed=1), graph, [9], progress=False)
     assert [tuple(s["nodes"]) for s in entry["subgraphs"]] == [s.nodes for s in wanted.top(10)]
@@ -195,7 +192,7 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
     assert "Both" in page
     assert '"two"' in page
     assert invoke("explain", *GRAPH, *QUICK, "--out", "three").exit_code == 0
-    other = invoke("report", "one", "--compare", "three")
+    other = invoke("report", "one", "three")
     assert other.exit_code == 2
     assert "Compare runs of the same instances" in other.stderr
     assert invoke("fit", *NODE, "--index", "3", "--out", "fitted", *QUICK).exit_code == 0
@@ -203,24 +200,11 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
     page.unlink()  # written by fit
     assert invoke("report", "fitted").stdout.strip() == "fitted/report.html"
     assert "no pictures here" in page.read_text()
-    for name in ("metrics.jsonl", "tables.json"):
+    for name in ("metrics.jsonl", "tables.json"):  # as if it had just begun
         (workspace / "fitted" / name).unlink()
     nothing = invoke("report", "fitted")
     assert nothing.exit_code == 2
     assert "holds nothing to show yet" in nothing.stderr
-
-
-def test_the_level_is_guessed_from_graphs_and_index():
-    from torch_geometric.data import Data
-
-    from gflowexplainer.model.config import guess_level
-
-    one = Data(x=torch.ones(3, 1), y=torch.tensor([1]))
-    labelled = Data(x=torch.ones(3, 1), y=torch.tensor([1, 0, 1]))
-    assert guess_level(one, None) == "graph"
-    assert guess_level(one, [0]) == "node"
-    assert guess_level(labelled, None) == "node"
-    assert guess_level([labelled, labelled], [0]) == "graph"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +246,7 @@ def test_a_data_file_that_has_changed_is_noticed(workspace, invoke, name):
     save_graphs("weighted.safetensors", graph)
     result = invoke(*words)
     assert result.exit_code == 2
-    assert f"another question: '{name}' differs" in result.stderr
+    assert f"other inputs ('{name}' differs" in result.stderr
     again = invoke(*words, "--overwrite")
     assert again.exit_code == 0, again.output
     after = json.loads(again.stdout)["instances"][0]["prediction"]
@@ -284,33 +268,3 @@ def test_an_explainer_that_was_fitted_again_is_noticed(workspace, invoke):
     result = invoke(*words)
     assert result.exit_code == 2
     assert "'explainer' differs" in result.stderr
-
-
-def test_a_search_finds_what_the_librarys_search_finds(workspace, invoke):
-    fitted = invoke("fit", *NODE, "--index", "0-5", "--out", "searched", *QUICK, "--inference", "search", "--json")
-    assert fitted.exit_code == 0, fitted.output
-    assert json.loads(fitted.stdout)["iterations"] == 0
-    words = ("explain", *NODE, "--index", "9", "--json", "--quiet", "--no-report")
-    found = invoke(*words, "--explainer", "searched", "--out", "by_search")
-    assert found.exit_code == 0, found.output
-    (entry,) = json.loads(found.stdout)["instances"]
-    (graph,) = load_graphs("graph.safetensors")
-    algorithm = GFlowExplainer(max_nodes=3, epochs=4, num_contexts=4, inference="search")
-    algorithm.fit(NodeModel(seed=1), graph, range(6), progress=False)
-    (wanted,) = algorithm.explain(NodeModel(seed=1), graph, [9], progress=False)
-    assert [tuple(s["nodes"]) for s in entry["subgraphs"]] == [s.nodes for s in wanted.top(10)]
-    refused = invoke(*words, "--explainer", "searched", "--inference", "flow", "--out", "by_flow")
-    assert refused.exit_code == 2
-    assert "has no flow network" in refused.stderr
-    # A fitted flow network can be left aside.
-    assert invoke("fit", *NODE, "--index", "0-5", "--out", "flowing", *QUICK).exit_code == 0
-    aside = invoke(*words, "--explainer", "flowing", "--inference", "search", "--out", "aside")
-    assert aside.exit_code == 0, aside.output
-    (other,) = json.loads(aside.stdout)["instances"]
-    assert [s["nodes"] for s in other["subgraphs"]] == [s["nodes"] for s in entry["subgraphs"]]
-
-
-def test_an_unknown_inference_is_refused(workspace, invoke):
-    result = invoke("explain", *NODE, "--index", "9", "--inference", "serach")
-    assert result.exit_code == 2
-    assert "Did you mean 'search'" in result.stderr

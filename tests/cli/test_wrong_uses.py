@@ -35,7 +35,7 @@ WRONG = [
     (
         ["explain", "--model", "my_models:sized", "--data", "graph.safetensors", "--index", "3"],
         1,
-        "needs the arguments",
+        "required positional argument",
     ),
     (["explain", "--model", "my_models:nothing", "--data", "graph.safetensors", "--index", "3"], 1, "a NoneType"),
     (["explain", "--model", "my_models:Failing", "--data", "graph.safetensors", "--index", "3"], 1, "speed"),
@@ -66,6 +66,9 @@ WRONG = [
     ([*NODE, "--index", "3.5"], 2, "whole numbers from 0 on"),
     ([*NODE, "--index", "three"], 2, "whole numbers from 0 on"),
     ([*NODE, "--index", "9-3"], 2, "Write 3-9"),
+    ([*NODE, "--index", "0-9999999"], 2, "Use --all for all"),
+    ([*NODE, "--index", "9" * 5000], 2, "whole numbers from 0 on"),
+    ([*ONE, "--target", "9" * 30], 2, "a class, which is a whole number"),
     ([*NODE, "--index", ""], 2, "whole numbers from 0 on"),
     ([*GRAPH, "--index", "7"], 2, "there are 3 graphs"),
     ([*ONE, "--target", "9"], 1, "9"),
@@ -81,7 +84,8 @@ WRONG = [
     ([*ONE, "--return-type", "probs"], 1, ""),
     ([*ONE, "--mode", "regression", "--return-type", "probs"], 2, "'raw' values"),
     ([*ONE, "--preset", "papre"], 2, "Did you mean 'paper'"),
-    ([*ONE, "--weighting", "rewards"], 2, "Did you mean 'reward'"),
+    ([*ONE, "--set", "weighting=rewards"], 2, "Did you mean 'reward'"),
+    ([*ONE, "--set", "self=1"], 2, "cannot say that"),
     ([*ONE, "--set", "bta=3"], 2, "Did you mean 'beta'"),
     ([*ONE, "--set", "beta"], 2, "takes NAME=VALUE"),
     ([*ONE, "--set", "beta=-1"], 2, "positive number"),
@@ -89,7 +93,7 @@ WRONG = [
     ([*ONE, "--set", "seed=1", "--seed", "2"], 2, "said twice"),
     ([*ONE, "--max-nodes", "0"], 2, "max-nodes"),
     ([*ONE, "--max-nodes", "few"], 2, "max-nodes"),
-    ([*ONE, "--num-samples", "0"], 2, "num-samples"),
+    ([*ONE, "--samples", "0"], 2, "samples"),
     ([*ONE, "--device", "gpu"], 2, "'cpu', 'cuda'"),
     ([*ONE, "--device", "cuda"], 2, "no GPU"),
     ([*ONE, "--explainer", "nowhere"], 1, "no checkpoint"),
@@ -103,7 +107,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "said"), WRONG, ids=[" ".join(words) for words, _, _ in WRONG])
+@pytest.mark.parametrize(("words", "code", "said"), WRONG, ids=[" ".join(words)[:90] for words, _, _ in WRONG])
 def test_wrong_uses(workspace, invoke, words, code, said):
     if "cuda" in words and torch.cuda.is_available():
         pytest.skip("there is a GPU")
@@ -149,7 +153,7 @@ def test_a_foreign_explainer_a_half_trained_one_and_another_question(workspace, 
     assert invoke(*ONE, *quick).exit_code == 0
     other = invoke(*NODE, "--index", "4", *quick)
     assert other.exit_code == 2
-    assert "run of another question (index: '3' there, '4' here)" in other.stderr
+    assert "run of other inputs (index: '3' there, '4' here" in other.stderr
     again = invoke("fit", *ONE[1:], "--out", "run")
     assert again.exit_code == 2
     assert "holds a run of 'explain'" in again.stderr

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.report import Case
 from gflowexplainer.testing import graph_of, path
 
 from ..conftest import explain_by_hand
@@ -31,6 +32,13 @@ def test_nodes_on_one_line_have_room(graph, node, smiles):
     points = ax.transData.transform(np.concatenate([c.get_offsets() for c in ax.collections if len(c.get_offsets())]))
     assert (points > [box.x0, box.y0]).all()
     assert (points < [box.x1, box.y1]).all()
+
+
+def test_a_lone_surrogate_in_a_label_is_drawn_as_a_question_mark(tmp_path):
+    explanation = explain_by_hand(path(3), [((0, 1), 1.0)], 0)
+    explanation.draw(tmp_path / "x.png", labels=["a\ud800", "b", "c"])
+    assert Case("case \udfff", explanation, note="\ud800", classes=["\ud800"]).name == "case ?"
+    assert (tmp_path / "x.png").is_file()
 
 
 def test_pictures_that_cannot_be_written(tmp_path):

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import torch
 
@@ -6,6 +8,7 @@ from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.report import Case
 from gflowexplainer.report.run_folder import Run
 from gflowexplainer.report.tables import Table
+from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
 
 QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2}
@@ -50,10 +53,8 @@ def test_the_graph_is_stored_once(tmp_path, explanations):
     sizes = []
     for explanation in explanations:
         run.store(Case(f"node {explanation.explained_node}", explanation))
-        sizes.append((tmp_path / "cases" / "graph.safetensors").stat().st_mtime_ns)
+        sizes.append((tmp_path / "graph.safetensors").stat().st_mtime_ns)
     assert sizes[0] == sizes[1]
-    from gflowexplainer.storage.checkpoints import read_checkpoint
-
     tensors, _ = read_checkpoint(tmp_path / "explanations" / "node-7.safetensors")
     assert "x" not in tensors
     assert "edge_index" not in tensors
@@ -67,7 +68,7 @@ def test_graphs_of_their_own_stay_with_their_explanations(tmp_path):
     for number, explanation in enumerate(GFlowExplainer(**QUICK).explain(GraphModel(), graphs, progress=False)):
         run.store(Case(f"graph {number}", explanation))
     assert [case.explanation.x.size(0) for case in run.cases()] == [5, 6]
-    assert not (tmp_path / "cases" / "graph.safetensors").exists()
+    assert not (tmp_path / "graph.safetensors").exists()
 
 
 def test_cases_stand_in_the_order_of_their_numbers(tmp_path, explanations):
@@ -82,15 +83,15 @@ def test_cases_stand_in_the_order_of_their_numbers(tmp_path, explanations):
 def test_the_same_question_goes_on_and_another_is_refused(tmp_path):
     Run.begin(tmp_path, "fit", {"index": (1, 2)})
     Run.begin(tmp_path, "fit", {"index": (1, 2)})
-    with pytest.raises(ConfigError, match="another question"):
+    with pytest.raises(ConfigError, match="other inputs"):
         Run.begin(tmp_path, "fit", {"index": (1, 3)})
     with pytest.raises(ConfigError, match="holds a run of 'fit', not of 'explain'"):
         Run.begin(tmp_path, "explain", {"index": (1, 2)})
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(ConfigError, match="not of a run"):
-        Run.begin(tmp_path, "fit", {})
-    with pytest.raises(CheckpointError, match="not of a run"):
-        Run.open(tmp_path)
+    for begin in (lambda: Run.open(tmp_path), lambda: Run.begin(tmp_path, "fit", {}, overwrite=True)):
+        with pytest.raises(ConfigError, match="not of a run"):
+            begin()
+    assert (tmp_path / "config.json").read_text() == "[]"
 
 
 def test_what_is_no_run(tmp_path):
@@ -119,12 +120,12 @@ def test_results_tables_and_curves(tmp_path, explanations):
     assert "versions.torch" in report.environment
 
 
-@pytest.mark.parametrize("name", ["a\0b", "x" * 400, "a/b", "../up", "ä ö", "", "Node 2", "CON"])
+@pytest.mark.parametrize("name", ["graph", "a\0b", "x" * 400, "a/b", "../up", "ä ö", "", "Node 2", "CON"])
 def test_any_name_has_a_file_of_its_own(tmp_path, explanations, name):
     run = Run.begin(tmp_path, "explain", {})
     run.store(Case(name, explanations[0]))
     assert run.case(name).name == name
-    assert {path.parent.name for path in tmp_path.rglob("*.safetensors")} == {"explanations", "cases"}
+    assert {path.parent.name for path in tmp_path.glob("*/*.safetensors")} == {"explanations", "cases"}
 
 
 def test_names_that_look_alike_do_not_share_a_file(tmp_path, explanations):
@@ -151,8 +152,85 @@ def test_a_run_of_other_data_is_refused_with_what_differs_and_overwritten_on_dem
 def test_a_case_of_another_run_is_refused(tmp_path, explanations):
     for number in (1, 2):
         run = Run.begin(tmp_path / str(number), "explain", {}, identity={"x": str(number)})
-        run.store(Case("node 2", explanations[0]))
+        run.store(Case("node 2", explanations[number - 1]))
     for folder in ("cases", "explanations"):
         (tmp_path / "1" / folder / "node-2.safetensors").replace(tmp_path / "2" / folder / "node-2.safetensors")
-    with pytest.raises(CheckpointError, match="belongs to another run: 'x' differs"):
+    with pytest.raises(CheckpointError, match="has changed since this run wrote it"):
         Run.open(tmp_path / "2").cases()
+
+
+def test_overwriting_deletes_what_the_run_wrote_and_nothing_else(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {})
+    run.store(Case("node 2", explanations[0]))
+    run.write_results({}, [])
+    mine = [tmp_path / "mine.txt", tmp_path / "explanations" / "mine.safetensors", tmp_path / "figures" / "mine.png"]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("of the user's")
+    again = Run.begin(tmp_path, "explain", {"other": 1}, overwrite=True)
+    assert again.cases() == []
+    assert all(path.read_text() == "of the user's" for path in mine)
+    assert not (tmp_path / "cases").exists()
+    assert not (tmp_path / "results.json").exists()
+
+
+@pytest.mark.parametrize("name", ["report.html", "results.md", "results.json", "tables.json"])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_somebody_elses_files_are_not_replaced(tmp_path, name, overwrite):
+    (tmp_path / name).write_text("of the user's")
+    with pytest.raises(ConfigError, match=f"'{tmp_path / name}' was not written by this run"):
+        Run.begin(tmp_path, "explain", {}, overwrite=overwrite)
+    assert (tmp_path / name).read_text() == "of the user's"
+
+
+def test_a_list_of_files_from_elsewhere_deletes_nothing_outside(tmp_path):
+    (tmp_path / "precious.txt").write_text("do not touch")
+    run = Run.begin(tmp_path / "run", "explain", {})
+    for name in ("../precious.txt", str(tmp_path / "precious.txt")):
+        with (run.folder / "files.jsonl").open("a") as file:
+            file.write("\n" + json.dumps({"name": name}))
+    Run.begin(run.folder, "explain", {"other": 1}, overwrite=True)
+    assert (tmp_path / "precious.txt").is_file()
+
+
+def test_what_was_edited_with_a_right_checksum_is_noticed(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {})
+    path = run.store(Case("node 2", explanations[0]))
+    sections, meta = read_checkpoint(path)
+    meta["distribution"]["num_samples"] = 7
+    write_checkpoint(path, sections, meta)
+    for again in (run, Run.begin(tmp_path, "explain", {})):
+        with pytest.raises(CheckpointError, match="has changed since"):
+            again.has("node 2")
+    path.unlink()
+    assert not run.has("node 2")
+
+
+def test_a_run_killed_between_a_file_and_its_digest_writes_it_again(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {})
+    run.store(Case("node 2", explanations[0]))
+    lines = (tmp_path / "files.jsonl").read_text()
+    (tmp_path / "files.jsonl").write_text(lines[: lines.rindex("\n") + 9])
+    again = Run.begin(tmp_path, "explain", {})
+    assert not again.has("node 2")
+    again.store(Case("node 2", explanations[0]))
+    assert Run.open(tmp_path).has("node 2")
+
+
+def test_explanations_without_the_question_they_are_of_are_not_taken(tmp_path, explanations):
+    run = Run.begin(tmp_path, "explain", {"index": 1})
+    run.store(Case("node 2", explanations[0]))
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ConfigError, match=r"but not its config.json"):
+        Run.begin(tmp_path, "explain", {"index": 2})
+    assert Run.begin(tmp_path, "explain", {"index": 2}, overwrite=True).cases() == []
+
+
+@pytest.mark.parametrize("name", ["kind", "command", "question", "identity"])
+def test_a_damaged_question_is_told(tmp_path, name):
+    Run.begin(tmp_path, "explain", {})
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != name}))
+    for read in (lambda: Run.open(tmp_path), lambda: Run.begin(tmp_path, "explain", {})):
+        with pytest.raises(CheckpointError, match=r"damaged|has changed"):
+            read()

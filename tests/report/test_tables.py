@@ -33,6 +33,12 @@ def test_latex_escapes_what_latex_reads():
     assert text.count(r"\begin") == text.count(r"\end") == 2
 
 
+def test_latex_takes_accents_and_tildes():
+    text = Table("x^2", ("a~b",), (("~/x^y",),)).to_latex()
+    assert r"\caption{x\textasciicircum{}2}" in text
+    assert r"\textasciitilde{}/x\textasciicircum{}y" in text
+
+
 def test_rich_shows_brackets_as_they_are():
     out = io.StringIO()
     table = Table("[title]", ("[x]",), (("[red]",),))

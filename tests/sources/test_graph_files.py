@@ -167,6 +167,7 @@ TENSORS = {"x": torch.ones(4, 2), "edge_index": torch.tensor([[0, 1, 2], [1, 0, 
         ({"ptr": torch.tensor([0, 3])}, "must count up from 0 to the 4 nodes"),
         ({"ptr": torch.tensor([0, 3, 4])}, "an edge joins two graphs"),
         ({"batch": torch.tensor([1, 0, 0, 0])}, "in order"),
+        ({"batch": torch.tensor([0, 0, 0, 10**15])}, "in order"),
         (
             {"ptr": torch.tensor([0, 2, 4]), "edge_index": torch.tensor([[0, 1], [1, 0]]), "odd": torch.ones(5)},
             "5 rows",

@@ -1,3 +1,4 @@
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -68,10 +69,10 @@ def test_a_file_anywhere(folder):
         ("nowhere.py:build", ConfigError, "no file 'nowhere.py'"),
         ("my_models:biuld", ConfigError, "Did you mean 'build'"),
         ("my_models:number", ModelError, "is a int"),
-        ("my_models:sized", ModelError, "needs the arguments width"),
+        ("my_models:sized", ModelError, "required positional argument: 'width'"),
         ("my_models:pair", ModelError, "returned a tuple"),
         ("my_models:broken", ModelError, r"ValueError: no data today \(my_models.py, line 18\)"),
-        ("torch.nn:Linear", ModelError, "needs the arguments in_features, out_features"),
+        ("torch.nn:Linear", ModelError, "required positional arguments"),
         ("exits:build", ModelError, "SystemExit: 3"),
         ("wrong:build", ModelError, "SyntaxError"),
         ("needs:build", ModelError, "No module named 'not_installed_package'"),
@@ -83,6 +84,14 @@ def test_mistakes(folder, reference, kind, said):
     (folder / "needs.py").write_text("import not_installed_package\n")
     with pytest.raises(kind, match=said):
         load_model(reference)
+
+
+def test_a_file_beside_the_model_does_not_stand_in_for_a_package(folder):
+    (folder / "wave.py").write_text("raise SystemExit('planted')\n")
+    load_model("my_models:build")
+    load_model(str(folder / "my_models.py") + ":build")
+    assert importlib.util.find_spec("wave").origin != str(folder / "wave.py")
+    assert sys.path[-1] == str(folder)
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "pt", "wrapped", "parallel"])

@@ -129,6 +129,22 @@ def test_new_files_have_usual_permissions(tmp_path: Path) -> None:
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
+def test_a_private_file_stays_private(tmp_path: Path) -> None:
+    (tmp_path / "private").write_bytes(b"")
+    (tmp_path / "private").chmod(0o600)
+    write_bytes(tmp_path / "private", b"secret")
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_foreign_file_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "explainer.safetensors"
+    save_file({"weight": torch.zeros(2)}, str(path))
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="was not written by this package"):
+        write_checkpoint(path, SECTIONS, META)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
 def test_truncated_file(file: Path, share: float) -> None:
     content = file.read_bytes()

@@ -12,7 +12,6 @@ from torch_geometric.nn import APPNP
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.storage import identity as identities
 from gflowexplainer.storage.identity import (
     code_fingerprint,
     content_digest,
@@ -173,8 +172,7 @@ def test_names_do_not_depend_on_the_process():
     assert theirs[0] == here[0]
 
 
-def test_every_byte_counts_and_of_very_large_tensors_some_blocks(monkeypatch):
-    monkeypatch.setattr(identities, "BLOCK", 64)
+def test_every_byte_counts():
     value = torch.arange(1000.0)
     names = {content_digest(value)}
     for place in (0, 17, 500, 999):
@@ -182,12 +180,6 @@ def test_every_byte_counts_and_of_very_large_tensors_some_blocks(monkeypatch):
         other[place] += 1
         names.add(content_digest(other))
     assert len(names) == 5
-    monkeypatch.setattr(identities, "WHOLE", 100)
-    monkeypatch.setattr(identities, "SOME", 3)
-    first, last, between = value.clone(), value.clone(), value.clone()
-    first[0], last[999], between[100] = -1, -1, -1
-    assert len({content_digest(v) for v in (value, first, last)}) == 3
-    assert content_digest(between) == content_digest(value)  # the price of reading some
 
 
 def test_what_differs_is_said():

@@ -8,6 +8,7 @@ import pytest
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import CheckpointError
+from gflowexplainer.storage.checkpoints import write_checkpoint
 from gflowexplainer.storage.lock import folder_lock
 from gflowexplainer.testing import NodeModel, random_graph
 
@@ -69,3 +70,24 @@ def test_folders_that_cannot_be(tmp_path, name):
         GFlowExplainer(max_nodes=3, epochs=1).fit(
             NodeModel(), random_graph(10), [0], folder=str(tmp_path / name), progress=False
         )
+
+
+def test_a_lock_that_is_a_link_or_somebody_elses_file_is_left_alone(tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("do not touch")
+    for name in ("link", "file"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link" / ".lock").symlink_to(precious)
+    (tmp_path / "file" / ".lock").write_text("somebody else's")
+    for name in ("link", "file"):
+        with pytest.raises(CheckpointError, match="is no lock file of this package"), folder_lock(tmp_path / name):
+            pass
+    assert precious.read_text() == "do not touch"
+    assert (tmp_path / "file" / ".lock").read_text() == "somebody else's"
+
+
+def test_saving_into_a_folder_where_another_process_writes_is_refused(tmp_path, other_process):
+    with pytest.raises(CheckpointError, match="is writing to"):
+        write_checkpoint(tmp_path / "explainer.safetensors", {}, {})
+    write_checkpoint(tmp_path / "elsewhere" / "explainer.safetensors", {}, {})
+    assert not (tmp_path / "elsewhere" / ".lock").exists()

@@ -11,7 +11,7 @@ from gflowbench.datasets import NAMES, load
 from gflowbench.protocol import problem
 from gflowexplainer.errors import one_of
 from gflowexplainer.report import smiles_of
-from gflowexplainer.sources.named_datasets import NamedDataset
+from gflowexplainer.sources.datasets import NamedDataset
 from gflowexplainer.sources.smiles import ATOMS
 
 CLASSES = {"mutagenicity": ("mutagen", "no mutagen"), "graph-sst2": ("negative", "positive")}

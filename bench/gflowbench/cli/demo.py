@@ -1,4 +1,4 @@
-"""``demo``: from nothing to a report."""
+"""``demonstrate``: from nothing to a report."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gflowexplainer.cli import options
 from gflowexplainer.cli.console import PROBLEM, one_line_errors, shows_bars, teller
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for data, GNNs, results and the report.")] = Path("runs/demo"),
+def demonstrate(
+    out: Annotated[Path, typer.Option(help="Folder for data, GNNs, results and the report.")] = Path("runs/floors"),
     seed: Annotated[int, typer.Option(help="Fixes data, GNNs and explanations.")] = 0,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -23,21 +23,21 @@ def demo(
 
     To copy:
 
-      gflowexplainer demo
-      gflowexplainer demo --out /tmp/demo --seed 1 --quiet
+      gflowexplainer demonstrate
+      gflowexplainer demonstrate --out /tmp/demo --seed 1 --quiet
     """
     with one_line_errors(resumable=True):
         from gflowbench.cli.evaluate import show_record, write_record
-        from gflowbench.demonstration import NUM_GRAPHS, PEERS, demonstrate
+        from gflowbench.demonstration import NUM_GRAPHS, PEERS
+        from gflowbench.demonstration import demonstrate as run_demonstration
         from gflowexplainer import GFlowExplainer
-        from gflowexplainer.cli.runs import write_run_report
-        from gflowexplainer.report.run_folder import Run
+        from gflowexplainer.report.run_folder import Run, write_run_report
         from gflowexplainer.storage.files import dumps
 
         tell = teller(quiet)
         settings = GFlowExplainer(seed=seed).settings.to_dict()
         run = Run.begin(out, "demo", {"seed": seed}, title="GFlowExplainer: demonstration", settings=settings)
-        record = demonstrate(run, seed=seed, tell=tell, progress=shows_bars(quiet))
+        record = run_demonstration(run, seed=seed, tell=tell, progress=shows_bars(quiet))
         epochs = PEERS["gnnexplainer"]["epochs"]
         notes = [
             f"GNNExplainer was given {epochs} epochs only, to keep this short.",

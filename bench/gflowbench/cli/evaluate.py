@@ -11,7 +11,6 @@ import typer
 
 from gflowexplainer.cli import options
 from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table, shows_bars, teller
-from gflowexplainer.cli.runs import write_run_report
 from gflowexplainer.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -176,6 +175,8 @@ def _cores() -> int:
 
 def _report(run: Run) -> str:
     """Writes the report and says where it is; hours of results are not lost for want of it."""
+    from gflowexplainer.report.run_folder import write_run_report
+
     try:
         return f"Report: {write_run_report(run)}"
     except (ConfigError, ImportError) as error:

@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch_geometric.explain import ModelConfig
+from torch_geometric.data import HeteroData
 from tqdm.auto import tqdm
 
-from gflowexplainer import errors
-from gflowexplainer.bulk.rows import FOLDER, import_ray, read_rows
+from gflowexplainer import GFlowExplainer, errors
+from gflowexplainer.bulk.rows import DIGESTS, FOLDER, import_ray, is_whole, read_rows
 from gflowexplainer.bulk.worker import ATTEMPTS, Job, Source, Worker, part_of
-from gflowexplainer.choices import Weighting
-from gflowexplainer.errors import ClusterError, ConfigError, check_counts
-from gflowexplainer.explainer import GFlowExplainer
-from gflowexplainer.inference.explainer_file import FILE
-from gflowexplainer.report.run_folder import Run
-from gflowexplainer.storage.identity import content_digest, model_fingerprint, settings_fingerprint
+from gflowexplainer.errors import CheckpointError, ClusterError, ConfigError, check_counts
+from gflowexplainer.report.run_folder import FITTED, Run
+from gflowexplainer.storage.files import is_file
+from gflowexplainer.storage.identity import content_digest, identity_of, settings_fingerprint
 from gflowexplainer.storage.lock import folder_lock
 from gflowexplainer.training.interrupts import handlers_return
 
@@ -67,7 +65,6 @@ def explain_in_bulk(
     gpus: float = 0.0,
     part_size: int = 256,
     num_samples: int | None = None,
-    weighting: str | None = None,
     top: int = 10,
     smallest: float = 1e-3,
     address: str | None = None,
@@ -88,55 +85,43 @@ def explain_in_bulk(
         gpus: GPUs of each, which may be a share of one.
         part_size: Instances of a file. A worker that is killed loses at most one file's work.
         num_samples: Subgraphs sampled for each; the explainer's own number if not given.
-        weighting: ``"policy"`` or ``"reward"``; the explainer's own if not given.
         top: Subgraphs that are stored of each explanation, best first.
         smallest: Smallest probability of a node or an edge that is stored.
         address: Of a Ray cluster that runs already, as ``"auto"``; otherwise one is started on this machine.
-        overwrite: Whether to begin anew in ``out``, even if it holds another run; otherwise that is refused.
+        overwrite: Whether to begin anew in ``out``, where what another run wrote is deleted.
         progress: Whether to show a progress bar on standard error.
     """
     ray = import_ray()
     check_counts(workers=workers, part_size=part_size, top=top, num_samples=num_samples or 1)
     if not 0 <= smallest <= 1 or gpus < 0:
         raise ConfigError(f"'smallest' must lie in [0, 1] and 'gpus' not below 0 (got {smallest!r} and {gpus!r}).")
+    if not is_file(Path(explainer) / FITTED[0]):
+        raise CheckpointError(f"'{explainer}' holds no fitted explainer. Make one: gflowexplainer fit --out ...")
     algorithm, here = GFlowExplainer.load(explainer), source if isinstance(source, Source) else source()
-    assert algorithm._fitted is not None
-    algorithm._fitted.refuse_others(model_fingerprint(here.model), ModelConfig(**algorithm._fitted.config))
-    level = algorithm._fitted.config["task_level"]
-    if level == "edge" or algorithm.node_type is not None or algorithm.edge_type is not None:
-        what = "links" if level == "edge" else "heterogeneous graphs"
+    graphs: list[Any] = list(here.data) if isinstance(here.data, Sequence) else [here.data]
+    if any(isinstance(graph, HeteroData) for graph in graphs):
         raise ConfigError(
-            f"Bulk explaining does not take {what}. Call GFlowExplainer.load(...).explain on one part of them after "
-            "the other, in as many processes as you like, and save what it returns."
+            "Bulk explaining does not take heterogeneous graphs. Call GFlowExplainer.load(...).explain on one part of "
+            "them after the other, in as many processes as you like, and save what it returns."
         )
-    ids = here.instances(level, index)
-    fitted = content_digest((Path(explainer) / FILE).read_bytes())
-    identity = here.identity(explainer=fitted, index=ids, settings=algorithm.settings.to_dict())
-    question = {
-        "identity": settings_fingerprint(identity),
+    ids = here.instances(index)
+    # A mistake is told here, before workers are started.
+    algorithm.explain(here.model, here.data, ids[:1].tolist(), target=here.target, progress=False)
+    given = [{str(name): value for name, value in graph.to_dict().items()} for graph in graphs]
+    fitted = content_digest((Path(explainer) / FITTED[0]).read_bytes())
+    settings = algorithm.settings.to_dict()
+    identity = identity_of(here.model, given, index=ids, target=here.target, settings=settings, explainer=fitted)
+    options: dict[str, Any] = {
         "num_samples": num_samples or algorithm.num_samples,
-        "weighting": Weighting.of("weighting", weighting or algorithm.weighting).value,
         "part_size": part_size,
         "top": top,
         "smallest": smallest,
     }
     with folder_lock(out):
-        more = {name: value for name, value in question.items() if name != "identity"}
-        run = Run.begin(
-            out, "bulk", more, identity=identity, overwrite=overwrite, settings=algorithm.settings.to_dict()
-        )
-        return _explain_missing(
-            ray,
-            run,
-            explainer,
-            source,
-            ids,
-            question,
-            workers=workers,
-            gpus=gpus,
-            address=address,
-            progress=progress,
-        )
+        run = Run.begin(out, "bulk", options, identity=identity, overwrite=overwrite, settings=settings)
+        options["identity"] = settings_fingerprint(identity)
+        where: dict[str, Any] = {"workers": workers, "gpus": gpus, "address": address, "progress": progress}
+        return _explain_missing(ray, run, explainer, source, ids, options, **where)
 
 
 def _explain_missing(
@@ -145,7 +130,7 @@ def _explain_missing(
     explainer: str | Path,
     source: Source | Callable[[], Source],
     ids: np.ndarray,
-    question: dict[str, Any],
+    options: dict[str, Any],
     *,
     workers: int,
     gpus: float,
@@ -153,16 +138,19 @@ def _explain_missing(
     progress: bool,
 ) -> BulkResult:
     """Explains the parts whose files are not there yet; see :func:`explain_in_bulk`."""
-    part_size = question["part_size"]
+    part_size = options["part_size"]
     folder = (run.folder / FOLDER).resolve()
-    parts = [part_of(ids, number, question) for number in range(-(-len(ids) // part_size))]
-    missing = [number for number, (name, _) in enumerate(parts) if not (folder / name).is_file()]
+    parts = [part_of(ids, number, options) for number in range(-(-len(ids) // part_size))]
+    run.files.claim(*(f"{FOLDER}/{name}" for name, _ in parts), *(f"{DIGESTS}/{name}.sha256" for name, _ in parts))
+    missing = [number for number, (name, _) in enumerate(parts) if not is_whole(folder / name)]
+    for number in missing:
+        (folder / parts[number][0]).unlink(missing_ok=True)
     done: list[dict[str, Any]] = []
     if missing:
         shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
         with handlers_return(), _cluster(ray, workers, gpus, address):
             load = partial(ray.get, ray.put(source)) if isinstance(source, Source) else source
-            job = Job(str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), question)
+            job = Job(str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), options)
             with tqdm(
                 total=len(ids),
                 initial=len(ids) - sum(len(parts[number][1]) for number in missing),

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,16 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from gflowexplainer import SubgraphExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.explanation.explanation import SubgraphExplanation
-from gflowexplainer.ops.sparse_rows import SparseRows
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.files import is_file, write_bytes, write_text
 
 if TYPE_CHECKING:
     import pyarrow
 
-FOLDER = "explanations"
-"""Where the files lie in the folder of a run."""
+FOLDER, DIGESTS = "explanations", "digests"
+"""Where the files, and digests of their bytes, lie in the folder of a run."""
 
 
 def import_ray() -> Any:
@@ -77,8 +77,8 @@ def row_of(instance: int, explanation: SubgraphExplanation, *, top: int, smalles
         top: Subgraphs to keep at most.
         smallest: Smallest probability of a node or an edge that is kept.
     """
-    node, probability = _kept(explanation, "node_mask", smallest)
-    edge, both = _kept(explanation, "edge_mask", smallest)
+    node, probability = _kept(explanation.node_mask.sum(dim=1), smallest)
+    edge, both = _kept(explanation.edge_mask, smallest)
     source, target = explanation.edge_index[:, edge].tolist()
     return {
         "instance": instance,
@@ -86,7 +86,7 @@ def row_of(instance: int, explanation: SubgraphExplanation, *, top: int, smalles
         "prediction": list(explanation.whole_prediction or ()),
         "subgraphs": [
             {"nodes": list(s.nodes), "size": len(s), "probability": s.probability, "reward": s.reward}
-            for s in explanation.top(top)
+            for s in explanation.subgraphs[:top]
         ],
         "num_subgraphs": len(explanation.subgraphs),
         "nodes": [{"node": n, "probability": p} for n, p in zip(node.tolist(), probability.tolist(), strict=True)],
@@ -98,25 +98,28 @@ def row_of(instance: int, explanation: SubgraphExplanation, *, top: int, smalles
     }
 
 
-def _kept(explanation: SubgraphExplanation, name: str, smallest: float) -> tuple[Tensor, Tensor]:
-    """Returns the places of a mask where it is not negligible, ascending, and what it is there; never all of it."""
-    mask = explanation._fields()[name]
-    if not isinstance(mask, SparseRows):
-        mask = SparseRows(mask, mask.new_ones(mask.size(0)).nonzero().flatten(), mask.size(0))
-    values = mask.values.reshape(-1)
-    kept = (values >= smallest).nonzero().flatten()
-    kept = kept[mask.place[kept].argsort()]
-    return mask.place[kept], values[kept]
+def _kept(mask: Tensor, smallest: float) -> tuple[Tensor, Tensor]:
+    """Returns the places of a mask where it is not negligible, and its values there."""
+    place = (mask >= smallest).nonzero().flatten()
+    return place, mask[place]
 
 
 def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Writes rows as a Parquet file that is there whole or not at all."""
+    """Writes rows as a Parquet file that is there whole or not at all, and before it a digest of its bytes."""
     import pyarrow as pa
     from pyarrow import parquet
 
     content = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema()), content, compression="zstd")
+    write_text(_digest_path(path), _digest(content.getvalue()))
     write_bytes(path, content.getvalue())
+
+
+def is_whole(path: Path) -> bool:
+    """Returns whether a file of rows is there as it was written."""
+    return (
+        is_file(path) and is_file(_digest_path(path)) and _digest_path(path).read_text() == _digest(path.read_bytes())
+    )
 
 
 def read_rows(out: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
@@ -125,12 +128,24 @@ def read_rows(out: str | Path, columns: Sequence[str] | None = None) -> pyarrow.
     import pyarrow as pa
     from pyarrow import parquet
 
-    files = sorted((Path(out) / FOLDER).glob("*.parquet"))
-    try:
-        parts = [parquet.read_table(path, columns=None if columns is None else list(columns)) for path in files]
-    except (pa.ArrowException, OSError) as error:
-        raise CheckpointError(
-            f"A file in '{Path(out) / FOLDER}' cannot be read ({error}). Delete it and run the same command again."
-        ) from error
+    wanted = None if columns is None else list(columns)
+    parts = []
+    for path in sorted((Path(out) / FOLDER).glob("*.parquet")):
+        if not is_whole(path):
+            raise CheckpointError(f"'{path}' is not as it was written. Delete it and run the same command again.")
+        try:
+            parts.append(parquet.read_table(path, columns=wanted))
+        except (pa.ArrowException, OSError) as error:
+            raise CheckpointError(
+                f"'{path}' cannot be read ({error}). Delete it and run the same command again."
+            ) from error
     empty = schema().empty_table()
-    return pa.concat_tables(parts) if parts else (empty if columns is None else empty.select(list(columns)))
+    return pa.concat_tables(parts) if parts else (empty if wanted is None else empty.select(wanted))
+
+
+def _digest_path(path: Path) -> Path:
+    return path.parent.with_name(DIGESTS) / f"{path.name}.sha256"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,6 +1,6 @@
 """A worker of bulk explaining: loads explainer, model and graphs once, then explains one part after the other.
 
-A part has a name of its own that follows from the question and its instances. Whoever explains it, however often,
+A part has a name of its own that follows from the options and its instances. Whoever explains it, however often,
 writes the same file, whole or not at all. So a worker that is killed loses its part only until another has done it, and
 nothing is there twice.
 """
@@ -18,18 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gflowexplainer.bulk.rows import row_of, write_rows
+from gflowexplainer import GFlowExplainer
+from gflowexplainer.bulk.rows import is_whole, row_of, write_rows
 from gflowexplainer.errors import ClusterError, GFlowExplainerError, InstanceError
-from gflowexplainer.explainer import GFlowExplainer
-from gflowexplainer.graphs.checks import check_index
-from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import input_graphs
 from gflowexplainer.storage.files import write_bytes
-from gflowexplainer.storage.identity import identity_of
 
 ATTEMPTS, MOST_ATTEMPTS = "attempts", 5
 """Where workers leave traces of the parts that they are at, and how many may be killed at one."""
@@ -37,38 +32,33 @@ ATTEMPTS, MOST_ATTEMPTS = "attempts", 5
 
 @dataclass(frozen=True)
 class Source:
-    """What is explained.
+    """Model and graphs.
 
     Attributes:
         model: The model.
         data: One graph for a model of nodes, many for a model of graphs.
-        target: Classes or values to hold instead of the predicted ones, one a node of the graph, or a graph.
-        graph_index: The index of the one graph; each worker builds it if it is not given.
+        target: Classes or values to explain instead of the predicted ones, one a node of the graph, or a graph.
     """
 
     model: nn.Module
     data: Data | Sequence[Data]
     target: Tensor | None = None
-    graph_index: GraphIndex | None = None
 
-    def instances(self, level: str, index: Any) -> np.ndarray:
-        """Lists the nodes, or the positions of graphs, that ``index`` names, each once; all if it is ``None``."""
-        if (level == "node") != isinstance(self.data, Data):
-            what = "one graph, as a Data" if level == "node" else "a list of graphs"
-            raise InstanceError(f"The explainer was fitted to predictions of {level}s. Pass {what}.")
-        count = int(self.data.num_nodes or 0) if isinstance(self.data, Data) else len(self.data)
+    def instances(self, index: Any) -> np.ndarray:
+        """Returns the nodes, or the positions of graphs, that ``index`` names, each once; all if it is ``None``."""
+        level, count = ("node", self.data.num_nodes) if isinstance(self.data, Data) else ("graph", len(self.data))
         if index is None:
             return np.arange(count)
-        ids = check_index(index, count, torch.device("cpu")).numpy()
+        ids = np.asarray(index)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise InstanceError(f"'index' must be a list of ids (got {str(index)[:80]}).")
+        wrong = ids[(ids < 0) | (ids >= int(count or 0))]
+        if wrong.size:
+            raise InstanceError(f"'index' names {level} {wrong[0]}, but there are {count}. Pass ids in [0, {count}).")
         different, times = np.unique(ids, return_counts=True)
         if different.size < ids.size:
             raise InstanceError(f"'index' names {level} {different[times.argmax()]} more than once. Name each once.")
         return ids
-
-    def identity(self, **more: Any) -> dict[str, str]:
-        """Names the model and everything that it is given, to notice when something has changed."""
-        graphs = [graph.given() for graph in input_graphs(self.data, self.model, {})]
-        return identity_of(self.model, graphs, target=self.target, **more)
 
 
 @dataclass(frozen=True)
@@ -77,24 +67,24 @@ class Job:
 
     Attributes:
         explainer: Folder of the fitted explainer.
-        load: Gives what is explained.
-        ids: Gives all instances, shape ``[N]``.
+        load: Returns model and graphs.
+        ids: Returns all instances, shape ``[N]``.
         folder: Where the files go.
-        question: Everything that decides what is in them.
+        options: Everything that decides what is in them.
     """
 
     explainer: str
     load: Callable[[], Source]
     ids: Callable[[], np.ndarray]
     folder: str
-    question: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
-def part_of(ids: np.ndarray, number: int, question: Mapping[str, Any]) -> tuple[str, np.ndarray]:
+def part_of(ids: np.ndarray, number: int, options: Mapping[str, Any]) -> tuple[str, np.ndarray]:
     """Returns the file name and the instances of a part."""
-    size = question["part_size"]
+    size = options["part_size"]
     mine = ids[number * size : (number + 1) * size]
-    digest = hashlib.sha256(repr(sorted(question.items())).encode() + mine.astype("<i8").tobytes()).hexdigest()
+    digest = hashlib.sha256(repr(sorted(options.items())).encode() + mine.astype("<i8").tobytes()).hexdigest()
     return f"part-{number:06d}-{digest[:12]}.parquet", mine
 
 
@@ -109,11 +99,7 @@ class Worker:
         try:
             self.source, self.ids = job.load(), job.ids()
             self.algorithm = GFlowExplainer.load(job.explainer)
-            for name in ("num_samples", "weighting"):
-                setattr(self.algorithm, name, job.question[name])
-            self.index = self.source.graph_index
-            if self.index is None and isinstance(self.source.data, Data):
-                self.index = GraphIndex.build(self.source.data.edge_index, int(self.source.data.num_nodes or 0))
+            self.algorithm.num_samples = job.options["num_samples"]
         except GFlowExplainerError as error:
             self.failure = (type(error).__name__, str(error))
 
@@ -138,17 +124,15 @@ class Worker:
         return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
     def _explain(self, number: int) -> int:
-        name, ids = part_of(self.ids, number, self.job.question)
+        name, ids = part_of(self.ids, number, self.job.options)
         path = Path(self.job.folder) / name
-        if path.is_file():
+        if is_whole(path):
             return len(ids)
         with self._attempt(name):
-            source, question, places = self.source, self.job.question, ids.tolist()
-            found = self.algorithm.explain(
-                source.model, source.data, places, target=source.target, progress=False, graph_index=self.index
-            )
+            source, options, places = self.source, self.job.options, ids.tolist()
+            found = self.algorithm.explain(source.model, source.data, places, target=source.target, progress=False)
             pairs = zip(places, found, strict=True)
-            few = {"top": question["top"], "smallest": question["smallest"]}
+            few = {"top": options["top"], "smallest": options["smallest"]}
             write_rows(path, [row_of(place, explanation, **few) for place, explanation in pairs])
         return len(ids)
 

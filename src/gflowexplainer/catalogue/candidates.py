@@ -79,7 +79,7 @@ def closed(chosen: Iterable[Candidate], inside: Mapping[CanonicalForm, Sequence[
 
 
 def _completes(whole: Candidate, part: Candidate) -> bool:
-    """Says whether one candidate is the whole of which another is a fragment.
+    """Returns whether one candidate is the whole of which another is a fragment.
 
     A whole that closes a cycle must be sampled now and then: a model may need all but one of a motif's nodes, so that
     the whole never comes first. Any other must be shown as often as the fragment: something hangs on every motif of a
@@ -89,7 +89,7 @@ def _completes(whole: Candidate, part: Candidate) -> bool:
         return False
     larger = LabelledGraph(whole.form.labels, whole.form.neighbors())
     smaller = LabelledGraph(part.form.labels, part.form.neighbors())
-    closes = larger.counts.cycles > smaller.counts.cycles and _ends(larger) <= _ends(smaller)
+    closes = larger.cycles > smaller.cycles and _ends(larger) <= _ends(smaller)
     enough = whole.sampled >= _SAMPLED_WHOLE * part.sampled if closes else whole.share >= part.share
     return enough and holds(larger, part.form)
 

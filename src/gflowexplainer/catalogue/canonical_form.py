@@ -37,7 +37,7 @@ class CanonicalForm:
 
 
 def canonical_form(labels: Sequence[str], edges: Mapping[tuple[int, int], str]) -> CanonicalForm:
-    """Brings a graph into canonical form.
+    """Returns a graph in canonical form.
 
     Args:
         labels: Label of each of the ``n`` nodes.
@@ -97,7 +97,7 @@ class _Search:
             self.symmetries.append(symmetry)
 
     def _spared(self, node: int, done: list[int], fixed: tuple[int, ...]) -> bool:
-        """Says whether a symmetry that keeps ``fixed`` in place leads from a node that is done to this one."""
+        """Returns whether a symmetry that keeps ``fixed`` in place leads from a node that is done to this one."""
         if any(self._twins(node, other) for other in done):
             return True
         keeping = [s for s in self.symmetries if all(s[f] == f for f in fixed)]
@@ -111,14 +111,14 @@ class _Search:
         return node in reached
 
     def _twins(self, u: int, v: int) -> bool:
-        """Says whether two nodes of one colour have the same neighbours, so that they can change places."""
+        """Returns whether two nodes of one colour have the same neighbours, so that they can change places."""
         one = {w: label for w, label in self.neighbors[u].items() if w != v}
         other = {w: label for w, label in self.neighbors[v].items() if w != u}
         return self.labels[u] == self.labels[v] and one == other
 
 
 def _refine(colours: list[int], neighbors: Sequence[dict[int, str]]) -> list[int]:
-    """Tells nodes apart by the colours around them until nothing changes."""
+    """Refines colours by the colours around them until nothing changes."""
     while True:
         seen = [
             (colour, tuple(sorted((label, colours[v]) for v, label in neighbors[u].items())))

@@ -124,7 +124,7 @@ class MotifCatalogue:
         return tuple(sorted((m for found in self.by_class.values() for m in found), key=lambda m: m.number))
 
     def presence(self, explanations: Sequence[SubgraphExplanation]) -> list[Presence]:
-        """Says which motifs lie in the graph of each explanation."""
+        """Returns which motifs lie in the graph of each explanation."""
         known, found = self.motifs, list[Presence]()
         for place, explanation in enumerate(explanations):
             graph = self.label_graph(place, explanation)
@@ -215,7 +215,7 @@ def motifs(
 
 
 def _listed(explanations: Any) -> list[SubgraphExplanation]:
-    """Lists explanations, or a single one, or says what else was passed."""
+    """Returns explanations, or a single one, as a list."""
     # An explanation is iterable too: over its fields.
     single = isinstance(explanations, ExplainedDistribution) or not isinstance(explanations, Iterable)
     found: list[Any] = [explanations] if single else list(explanations)

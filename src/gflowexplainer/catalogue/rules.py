@@ -33,7 +33,7 @@ class Rule:
     accuracy: float
 
     def fulfilled(self, presence: Presence) -> bool:
-        """Says whether a graph fulfils the rule."""
+        """Returns whether a graph fulfils the rule."""
         return all(presence[motif] == there for motif, there in self.literals)
 
     def __str__(self) -> str:

@@ -8,19 +8,19 @@ from typing import Annotated
 import typer
 
 from gflowexplainer.cli.bulk import bulk
+from gflowexplainer.cli.demo import demo
 from gflowexplainer.cli.doctor import doctor
 from gflowexplainer.cli.explain import explain
 from gflowexplainer.cli.fit import fit
 from gflowexplainer.cli.motifs import motifs
 from gflowexplainer.cli.report import report
-from gflowexplainer.cli.typed import explain_typed
 from gflowexplainer.version import __version__
 
 app = typer.Typer(
     name="gflowexplainer",
     help="Explains predictions of graph neural networks by connected subgraphs.",
     epilog=(
-        "Begin with: gflowexplainer explain --dataset karate --index 28. "
+        "Begin with: gflowexplainer demo. "
         "Results go to standard output, progress to standard error. "
         "Exit codes: 0, 1 if something went wrong, 2 for a wrong use, 130 after Ctrl-C. NO_COLOR=1 turns colours off."
     ),
@@ -32,14 +32,16 @@ app = typer.Typer(
 GROUP = "gflowexplainer.commands"
 """Entry points of this group are functions that become commands: those of ``gflowbench`` are."""
 
-for _command in (fit, explain, explain_typed, bulk, report, motifs, doctor):
+_OWN = (demo, fit, explain, bulk, report, motifs, doctor)
+for _command in _OWN:
     app.command()(_command)
 for _entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-    app.command(_entry.name)(_entry.load())
+    if _entry.name not in {command.__name__ for command in _OWN}:
+        app.command(_entry.name)(_entry.load())
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(__version__)
         raise typer.Exit
 

@@ -5,71 +5,64 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
+from gflowexplainer.cli.options import Inputs, Json, Quiet, takes_options
 
 if TYPE_CHECKING:
     from gflowexplainer.bulk import Source
 
+_HOW, _CLUSTER, _OUT = "How", "Cluster", "Output"
 
+
+@takes_options
 def bulk(
-    context: typer.Context,
+    inputs: Inputs,
     explainer: Annotated[
-        Path, typer.Option(help="Folder of a fitted explainer, as fit makes it.", rich_help_panel="How")
+        Path, typer.Option(help="Folder of a fitted explainer, as fit makes it.", rich_help_panel=_HOW)
     ],
     out: Annotated[
         Path,
         typer.Option(
             help="Folder of the run; the same command goes on where it stopped. Files go to explanations/ in it.",
-            rich_help_panel="Output",
+            rich_help_panel=_OUT,
         ),
     ],
-    model: options.Model = None,
-    weights: options.Weights = None,
-    data: options.Data = None,
-    smiles: options.Smiles = None,
-    smiles_column: options.SmilesColumn = "smiles",
-    atoms: options.Atoms = None,
-    dataset: options.Dataset = None,
-    gnn: options.Gnn = None,
-    index: options.Index = None,
-    everything: options.AllInstances = False,
-    target: options.ExplainedClass = None,
-    num_samples: Annotated[
+    samples: Annotated[
         int | None,
-        typer.Option(min=1, help="Subgraphs to sample for each. (default: the explainer's)", rich_help_panel="How"),
+        typer.Option(min=1, help="Subgraphs to sample for each. (default: the explainer's)", rich_help_panel=_HOW),
     ] = None,
-    weighting: Annotated[
-        str | None, typer.Option(help="'policy' or 'reward'. (default: the explainer's)", rich_help_panel="How")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that explain.", rich_help_panel="Cluster")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that explain.", rich_help_panel=_CLUSTER)] = 2,
     gpus: Annotated[
-        float, typer.Option(min=0, help="GPUs of each, which may be a share of one.", rich_help_panel="Cluster")
+        float, typer.Option(min=0, help="GPUs of each, which may be a share of one.", rich_help_panel=_CLUSTER)
     ] = 0.0,
     address: Annotated[
         str | None,
         typer.Option(
             help="A Ray cluster that runs already, as 'auto'. (default: one is started on this machine)",
-            rich_help_panel="Cluster",
+            rich_help_panel=_CLUSTER,
         ),
     ] = None,
-    part_size: Annotated[int, typer.Option(min=1, help="Instances of a file.", rich_help_panel="Output")] = 256,
-    top: Annotated[int, typer.Option(min=1, help="Subgraphs to store of each.", rich_help_panel="Output")] = 10,
+    part_size: Annotated[int, typer.Option(min=1, help="Instances of a file.", rich_help_panel=_OUT)] = 256,
+    top: Annotated[int, typer.Option(min=1, help="Subgraphs to store of each.", rich_help_panel=_OUT)] = 10,
     smallest: Annotated[
         float,
-        typer.Option(
-            min=0, max=1, help="Smallest probability of a node or an edge to store.", rich_help_panel="Output"
-        ),
+        typer.Option(min=0, max=1, help="Smallest probability of a node or an edge to store.", rich_help_panel=_OUT),
     ] = 1e-3,
-    overwrite: options.Overwrite = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Begin anew in --out: what an earlier run wrote is deleted.", rich_help_panel=_OUT
+        ),
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     r"""Explains very many predictions, each exactly once, on many processes or machines.
 
@@ -91,33 +84,26 @@ def bulk(
     """
     with one_line_errors(resumable=True):
         from gflowexplainer.bulk import explain_in_bulk
-        from gflowexplainer.errors import CheckpointError
-        from gflowexplainer.explainer import GFlowExplainer
-        from gflowexplainer.explanation.ranked_subgraphs import counted
-        from gflowexplainer.inference.explainer_file import FILE
-        from gflowexplainer.storage.files import dumps, write_json
+        from gflowexplainer.cli.inputs import read_inputs
+        from gflowexplainer.report.run_folder import Run
+        from gflowexplainer.storage.files import dumps
 
-        if not (explainer / FILE).is_file():
-            raise CheckpointError(f"'{explainer}' holds no fitted explainer. Make one: gflowexplainer fit --out ...")
-        fitted = GFlowExplainer.load(explainer)._fitted
-        assert fitted is not None
-        names = ("model", "weights", "data", "smiles", "smiles_column", "atoms", "dataset", "gnn")
-        words = {name: context.params[name] for name in (*names, "index", "everything", "target")}
-        words |= {"device": "cuda" if gpus else "cpu", "fitted": fitted.config}
-        asked = _read_inputs(words)
-        teller(quiet)(f"Explaining {counted(len(asked.index), asked.level)} with {counted(workers, 'worker')}")
+        device = "cuda" if gpus else "cpu"
+        files: dict[str, Any] = {name: getattr(inputs, name) for name in ("weights", "data", "smiles")}
+        found = replace(inputs, **{name: path and path.resolve() for name, path in files.items()})
+        loaded = read_inputs(found, device=device, fitted=True)
+        teller(quiet)(f"Explaining {len(loaded.places)} {loaded.level}s with {workers} workers")
         # Ray tells of lost workers on standard output, which belongs to the results.
         with redirect_stdout(sys.stderr):
             result = explain_in_bulk(
                 explainer,
-                partial(_load, {name: _absolute(value) for name, value in words.items()}, str(Path.cwd())),
-                asked.index,
+                partial(_load, found, device, str(Path.cwd())),
+                loaded.places,
                 out=out,
                 workers=workers,
                 gpus=gpus,
                 part_size=part_size,
-                num_samples=num_samples,
-                weighting=weighting,
+                num_samples=samples,
                 top=top,
                 smallest=smallest,
                 address=address,
@@ -125,33 +111,22 @@ def bulk(
                 progress=shows_bars(quiet),
             )
         results = vars(result) | {"folder": str(result.folder)}
-        write_json(out / "results.json", results)
+        Run.open(out).write("results.json", dumps(results, indent=1))
         if as_json:
             typer.echo(dumps(results, indent=1))
         else:
             typer.echo(
-                f"{counted(result.instances, 'explanation')}, {result.explained} of them now, by "
-                f"{counted(result.processes, 'process', 'processes')} in {result.seconds:.1f} s: {out / 'explanations'}"
+                f"{result.instances} explanations, {result.explained} of them now, by {result.processes} processes in "
+                f"{result.seconds:.1f} s: {out / 'explanations'}"
             )
 
 
-def _read_inputs(words: dict[str, Any]) -> Any:
-    """Loads what the options name."""
-    from gflowexplainer.cli.command_inputs import read_inputs
-
-    return read_inputs(**words, mode=None, task_level=None, return_type=None, seed=None, progress=False)
-
-
-def _load(words: dict[str, Any], folder: str) -> Source:
-    """Loads it in a worker, which looks for the user's modules where the command was given."""
+def _load(inputs: Inputs, device: str, folder: str) -> Source:
+    """Loads what is explained in a worker, which looks for the user's modules where the command was given."""
     from gflowexplainer.bulk import Source
+    from gflowexplainer.cli.inputs import read_inputs
 
     if Path(folder).is_dir():
         os.chdir(folder)
-    asked = _read_inputs(words)
-    return Source(asked.model, asked.data, asked.target)
-
-
-def _absolute(value: Any) -> Any:
-    """Names files so that a worker finds them from wherever it runs."""
-    return value.resolve() if isinstance(value, Path) else value
+    loaded = read_inputs(inputs, device=device, fitted=True)
+    return Source(loaded.model, loaded.data, loaded.target)

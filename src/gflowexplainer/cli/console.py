@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gflowexplainer.report.tables import Table
 
 PROBLEM, USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes: something went wrong; something was asked for that does not exist; Ctrl-C. A signal adds 128."""
+"""Exit codes: something went wrong; a wrong use; Ctrl-C. A signal adds 128."""
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
 
 
 def fail(message: str, code: int) -> None:
-    """Says what is wrong and ends the command."""
+    """Prints what is wrong and ends the command."""
     typer.echo(f"gflowexplainer: {message}", err=True)
     raise typer.Exit(code)
 
@@ -61,7 +61,7 @@ def teller(quiet: bool) -> Callable[[str], None]:
 
 
 def shows_bars(quiet: bool) -> bool:
-    """Whether to draw progress bars: only for a person who looks on."""
+    """Returns whether to draw progress bars: only for a person who looks on."""
     return not quiet and sys.stderr.isatty()
 
 

@@ -17,18 +17,18 @@ from gflowexplainer.cli import options
 from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table
 from gflowexplainer.version import __version__
 
+OK, MISSING, BROKEN = "ok", "missing", "broken"
 ESSENTIAL = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "tqdm")
 EXTRAS = {
-    "gflowbench": ("demo, evaluate, reproduce, datasets", "pip install gflowbench"),
-    "matplotlib": ("figures, explanation.draw", 'pip install "gflowexplainer[figures]"'),
-    "networkx": ("explanation.to_networkx", 'pip install "gflowexplainer[figures]"'),
-    "jinja2": ("the HTML report", "pip install jinja2"),
-    "pandas": ("explanations.to_dataframe", "pip install pandas"),
-    "rdkit": ("molecules: --smiles, drawings", 'pip install "gflowexplainer[molecules]"'),
-    "lightning-fabric": ("fit --devices", 'pip install "gflowexplainer[distributed]"'),
-    "ray": ("bulk", 'pip install "gflowexplainer[ray]"'),
+    "gflowbench": (MISSING, "evaluate, reproduce, datasets, leaderboard", "pip install gflowbench"),
+    "matplotlib": (MISSING, "figures, explanation.draw", 'pip install "gflowexplainer[figures]"'),
+    "networkx": (MISSING, "explanation.to_networkx", 'pip install "gflowexplainer[figures]"'),
+    "jinja2": (MISSING, "the HTML report", "pip install jinja2"),
+    "pandas": (MISSING, "explanations.to_dataframe", "pip install pandas"),
+    "rdkit": (MISSING, "molecules: --smiles, drawings", 'pip install "gflowexplainer[molecules]"'),
+    "lightning-fabric": (MISSING, "fit --devices", 'pip install "gflowexplainer[distributed]"'),
+    "ray": (MISSING, "bulk", 'pip install "gflowexplainer[ray]"'),
 }
-OK, MISSING, BROKEN = "ok", "missing", "broken"
 GROUP = "gflowexplainer.checks"
 """Entry points of this group are functions without arguments that give findings of their own."""
 
@@ -72,15 +72,14 @@ def doctor(as_json: options.Json = False) -> None:
 
 
 def findings() -> list[Finding]:
-    """Looks at everything; a check that fails in an unexpected way is a finding too."""
+    """Returns what every check found; a check that fails in an unexpected way is a finding too."""
     checks: list[tuple[str, Callable[[], list[Finding]]]] = [
         ("python", _python),
         ("packages", _packages),
-        ("extras", _extras),
         ("GPU", _gpu),
         ("self-test", _self_test),
+        *((entry.name, partial(_load_and_check, entry)) for entry in entry_points(group=GROUP)),
     ]
-    checks += [(entry.name, partial(_load_and_check, entry)) for entry in entry_points(group=GROUP)]
     found: list[Finding] = []
     for name, check in checks:
         try:
@@ -101,21 +100,12 @@ def _python() -> list[Finding]:
 
 def _packages() -> list[Finding]:
     found = []
-    for name in ESSENTIAL:
+    needed = {name: (BROKEN, "", f"pip install {name}") for name in ESSENTIAL}
+    for name, (state, purpose, way) in (needed | EXTRAS).items():
         try:
-            found.append(Finding(name, OK, version(name)))
+            found.append(Finding(name, OK, f"{version(name)} ({purpose})" if purpose else version(name)))
         except PackageNotFoundError:
-            found.append(Finding(name, BROKEN, f"not installed: pip install {name}"))
-    return found
-
-
-def _extras() -> list[Finding]:
-    found = []
-    for name, (purpose, way) in EXTRAS.items():
-        try:
-            found.append(Finding(name, OK, f"{version(name)} ({purpose})"))
-        except PackageNotFoundError:
-            found.append(Finding(name, MISSING, f"for {purpose}: {way}"))
+            found.append(Finding(name, state, f"{f'for {purpose}' if purpose else 'not installed'}: {way}"))
     return found
 
 
@@ -128,13 +118,11 @@ def _gpu() -> list[Finding]:
 
 
 def _self_test() -> list[Finding]:
-    """Explains a node of a house on a toy model, with few updates, and stores the answer."""
-    from gflowexplainer.explainer import GFlowExplainer
-    from gflowexplainer.explanation.explanation import SubgraphExplanation
+    """Explains a node of a house on a toy model, and stores the explanation."""
+    from gflowexplainer import GFlowExplainer, SubgraphExplanation
     from gflowexplainer.testing import NodeModel, house
 
-    algorithm = GFlowExplainer(max_nodes=3, epochs=20, seed=0, inference="flow")
-    (explanation,) = algorithm.explain(NodeModel(), house(), [0], progress=False)
+    (explanation,) = GFlowExplainer(max_nodes=3, seed=0).explain(NodeModel(), house(), [0], progress=False)
     distance = explanation.certificate.distance
     if distance is None or not 0 <= distance < 0.5:
         return [Finding("self-test", BROKEN, f"the explanation is {distance} off its target; please report this")]

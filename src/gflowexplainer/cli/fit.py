@@ -1,4 +1,4 @@
-"""``fit``: trains one flow network on many instances of a model."""
+"""``fit``: fits an explainer to many instances of a model."""
 
 from __future__ import annotations
 
@@ -7,35 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from gflowexplainer.cli import options
 from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
+from gflowexplainer.cli.options import How, Inputs, Output, takes_options
 from gflowexplainer.cli.processes import is_first, together
-from gflowexplainer.cli.runs import begin_run, fit_in_folder, subject_words, write_run_report
 
 
+@takes_options
 def fit(
-    context: typer.Context,
-    model: options.Model = None,
-    weights: options.Weights = None,
-    mode: options.Mode = None,
-    task_level: options.TaskLevel = None,
-    return_type: options.ReturnType = None,
-    num_hops: options.NumHops = None,
-    data: options.Data = None,
-    smiles: options.Smiles = None,
-    smiles_column: options.SmilesColumn = "smiles",
-    atoms: options.Atoms = None,
-    dataset: options.Dataset = None,
-    gnn: options.Gnn = None,
-    index: options.Index = None,
-    everything: options.AllInstances = False,
-    target: options.ExplainedClass = None,
-    preset: options.Preset = None,
-    max_nodes: options.MaxNodes = None,
-    setting: options.Setting = None,
-    inference: options.Inference = None,
-    seed: options.Seed = None,
-    device: options.Device = "cpu",
+    inputs: Inputs,
+    how: How,
+    output: Output,
     devices: Annotated[
         int | None,
         typer.Option(
@@ -48,10 +29,6 @@ def fit(
     nodes: Annotated[
         int, typer.Option(min=1, help="Machines that train together, with torchrun on each.", rich_help_panel="How")
     ] = 1,
-    out: options.Out = None,
-    overwrite: options.Overwrite = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     r"""Fits an explainer to a model, once, so that it explains any instance of it at once.
 
@@ -73,45 +50,42 @@ def fit(
           --model my_models:build --weights gnn.pt --data graph.npz --all \
           --device cuda --devices 4 --nodes 2
     """
-    with one_line_errors(resumable=True), together(device=device, devices=devices, nodes=nodes) as fabric:
-        from gflowexplainer.cli.command_inputs import explainer_of, read_inputs
+    with one_line_errors(resumable=True), together(device=how.device, devices=devices, nodes=nodes) as fabric:
+        from gflowexplainer.cli.inputs import read_inputs
+        from gflowexplainer.cli.run import fit_in_folder, make_explainer, open_run, words_of
+        from gflowexplainer.report.run_folder import FITTED, write_run_report
         from gflowexplainer.report.tables import Table, number
         from gflowexplainer.storage.files import dumps
 
-        quiet = quiet or not is_first()
-        tell = teller(quiet)
-        more = {} if inference is None else {"inference": inference}
-        algorithm = explainer_of(
-            preset=preset, setting=setting or [], max_nodes=max_nodes, seed=seed, num_hops=num_hops, **more
-        )
-        words = subject_words(context)
-        if fabric is not None:
-            words["device"] = str(fabric.device)
-        asked = read_inputs(**words, progress=shows_bars(quiet))
+        quiet = output.quiet or not is_first()
+        tell, algorithm = teller(quiet), make_explainer(how, inputs)
+        device = how.device if fabric is None else str(fabric.device)
+        loaded = read_inputs(inputs, device=device, seed=how.seed or 0, progress=shows_bars(quiet))
         if not is_first():
             # Which folder is the first process's business; that there is one, all must know.
-            fit_in_folder(algorithm, asked, out or Path("runs"), quiet, fabric)
+            fit_in_folder(algorithm, loaded, output.out or Path("runs"), quiet, fabric)
             return
-        run = begin_run("fit", out, context, asked, algorithm.settings.to_dict())
-        tell(f"Fitting {asked.sentence()}")
-        fit_in_folder(algorithm, asked, run.folder, quiet, fabric)
-        curves = run.curves()
-        results: dict[str, Any] = {
-            "run": str(run.folder),
-            "instances": len(asked.index),
-            "iterations": len(curves),
-            "loss": curves[-1]["loss"] if curves else None,
-            "seconds": sum(record.get("seconds", 0.0) for record in curves),
-        }
-        rows = (
-            ("instances", str(len(asked.index))),
-            ("updates", str(len(curves))),
-            ("loss of the last update", number(results["loss"])),
-            ("seconds", number(results["seconds"], digits=1)),
-        )
-        run.write_results(results, [Table("Fit", ("what", "value"), rows)])
-        report = write_run_report(run)
-        if as_json:
+        with open_run("fit", output, words_of(inputs, how), loaded, algorithm.settings.to_dict()) as run:
+            run.files.claim(*FITTED)
+            tell(f"Fitting {loaded.sentence()}")
+            fit_in_folder(algorithm, loaded, run.folder, quiet, fabric)
+            curves = run.curves()
+            results: dict[str, Any] = {
+                "run": str(run.folder),
+                "instances": len(loaded.places),
+                "iterations": len(curves),
+                "loss": curves[-1].get("loss") if curves else None,
+                "seconds": sum(record.get("seconds", 0.0) for record in curves),
+            }
+            rows = (
+                ("instances", str(results["instances"])),
+                ("updates", str(results["iterations"])),
+                ("loss of the last update", number(results["loss"])),
+                ("seconds", number(results["seconds"], digits=1)),
+            )
+            run.write_results(results, [Table("Fit", ("what", "value"), rows)])
+            report = write_run_report(run)
+        if output.as_json:
             typer.echo(dumps(results, indent=1))
             return
         typer.echo(

@@ -30,18 +30,17 @@ def motifs(
       gflowexplainer motifs runs/mine --min-support 0.1 --json
     """
     with one_line_errors():
-        from gflowexplainer.catalogue.motif_catalogue import motifs as find_motifs
+        from gflowexplainer import motifs as find_motifs
         from gflowexplainer.errors import ConfigError
-        from gflowexplainer.explanation.ranked_subgraphs import counted
         from gflowexplainer.report.motif_page import motif_page
         from gflowexplainer.report.run_folder import Run
-        from gflowexplainer.storage.files import dumps, write_json, write_text
+        from gflowexplainer.storage.files import dumps
 
         opened = Run.open(run)
         cases = opened.cases()
         if not cases:
             raise ConfigError(f"The run '{run}' holds no explanations. Explain some instances first.")
-        teller(quiet)(f"Comparing {counted(len(cases), 'explanation')}")
+        teller(quiet)(f"Comparing {len(cases)} explanations")
         labels = [case.labels for case in cases if case.labels is not None]
         found = find_motifs(
             [case.explanation for case in cases],
@@ -49,11 +48,9 @@ def motifs(
             min_support=min_support,
             top=top,
         )
-        classes = cases[0].classes
-        write_json(opened.folder / "motifs.json", found.to_dict())
-        write_text(
-            opened.folder / "motifs.html", motif_page(found, f"What the model of {opened.name} looks at", classes)
-        )
+        page = motif_page(found, f"What the model of {opened.name} looks at", cases[0].classes)
+        opened.write("motifs.json", dumps(found.to_dict(), indent=1))
+        opened.write("motifs.html", page)
         if as_json:
             typer.echo(dumps(found.to_dict(), indent=1))
         else:

@@ -51,12 +51,12 @@ def together(*, device: str, devices: int | None, nodes: int) -> Iterator[Any]:
 
 
 def is_first() -> bool:
-    """Whether this process speaks for all; true of one that is alone."""
+    """Returns whether this process speaks for all; true of one that is alone."""
     return int(os.environ.get("RANK", 0)) == 0
 
 
 def _started() -> bool:
-    """Whether something has started this process as one of several."""
+    """Returns whether something has started this process as one of several."""
     return "LOCAL_RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 

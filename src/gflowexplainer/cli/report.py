@@ -23,10 +23,6 @@ def report(
         list[Path] | None,
         typer.Argument(metavar="[RUN]...", help="Other runs of the same instances, to be compared with it."),
     ] = None,
-    compare: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="RUN", help="The same as a further RUN; may be repeated."),
-    ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write it. (default: report.html in RUN)")] = None,
     title: Annotated[str | None, typer.Option(help="What to write above it.")] = None,
     figures: Annotated[bool, typer.Option("--figures", help="Write PNG and SVG figures too.")] = False,
@@ -42,9 +38,8 @@ def report(
       gflowexplainer report runs/one runs/other --out both.html
     """
     with one_line_errors():
-        from gflowexplainer.cli.runs import write_run_report
         from gflowexplainer.errors import ConfigError
-        from gflowexplainer.report.run_folder import Run
+        from gflowexplainer.report.run_folder import Run, write_run_report
 
         shown = Run.open(run)
         cases = shown.cases()
@@ -53,7 +48,7 @@ def report(
                 f"The run '{run}' of '{shown.config['kind']}' holds nothing to show yet. Let it finish first: "
                 f"{shown.config['command']}"
             )
-        others = [Run.open(folder) for folder in [*(beside or []), *(compare or [])]]
+        others = [Run.open(folder) for folder in beside or []]
         shown_cases = _beside(cases, others)
         if others and not any(case.beside for case in shown_cases):
             named = ", ".join(str(other.folder) for other in others)
@@ -68,7 +63,11 @@ def report(
             from gflowexplainer.report import write_figures
 
             folder = path.parent / "figures"
-            write_figures(shown.report(cases=shown_cases), folder)
+            if out is None:
+                shown.files.claim("figures")
+            written = write_figures(shown.report(cases=shown_cases), folder)
+            if out is None:
+                shown.files.record(*(f"figures/{one.name}" for one in written))
             teller(quiet)(f"Figures: {folder}")
         typer.echo(str(path))
 

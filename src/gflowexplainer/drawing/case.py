@@ -49,6 +49,7 @@ class Case:
     relations: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        self._clean_texts()
         if not hasattr(type(self.explanation), "node_probability"):
             raise ConfigError(
                 f"'explanation' of '{self.name}' must be a SubgraphExplanation "
@@ -85,7 +86,20 @@ class Case:
                 f"'relations' of '{self.name}' has {len(self.relations)} entries for {edges} edges. Pass one each."
             )
 
+    def _clean_texts(self) -> None:
+        """Makes text of what is to be shown as text, and replaces what no file can hold, such as a lone surrogate."""
+        for name in ("name", "note", "smiles"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _clean(getattr(self, name)))
+        for name in ("labels", "words", "classes", "types", "feature_names", "names", "relations"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, [*map(_clean, getattr(self, name))])
+
     @property
     def num_nodes(self) -> int:
         """``N``."""
         return len(self.explanation.node_probability())
+
+
+def _clean(text: object) -> str:
+    return str(text).encode("utf-8", errors="replace").decode()

@@ -44,11 +44,11 @@ def adjacency(explanation: Any) -> csr_array:
 
 
 def chosen_nodes(case: Case, graph: csr_array, limit: int) -> tuple[np.ndarray, int]:
-    """Picks nodes, shape ``[n]``: the most probable, then the nearest; also tells how far away from the explained one.
+    """Returns the nodes that are drawn, shape ``[n]``, and how far they lie from the explained one at most.
 
-    Parts, and the first subgraph of each compared explanation, are always among them. At node level nothing is taken
-    that lies farther away than the explanation reaches, two steps at least: sampled subgraphs stay within the
-    computation graph, so the rest is of no account.
+    The most probable come first, then the nearest. Parts, and the first subgraph of each compared explanation, are
+    always among them. At node level nothing is taken that lies farther away than the explanation reaches, two steps at
+    least.
     """
     explanation = case.explanation
     values = explanation.node_probability()
@@ -77,7 +77,7 @@ def chosen_nodes(case: Case, graph: csr_array, limit: int) -> tuple[np.ndarray, 
 def node_levels(
     explanation: Any, slot: np.ndarray, ends: np.ndarray, values: np.ndarray, *, whole: bool, truth: np.ndarray | None
 ) -> np.ndarray:
-    """Says when each node is shown: the parts or the first subgraph, direct neighbours, then the rest, shape ``[n]``.
+    """Returns when each node is shown, shape ``[n]``: the explanation, its direct neighbours, then the rest.
 
     Of a hub only the most probable neighbours come with it. Small graphs that are explained as a whole, molecules and
     sentences are shown as a whole, and the ground truth always.

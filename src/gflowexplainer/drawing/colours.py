@@ -44,7 +44,7 @@ def colour_scale() -> ScalarMappable:
 
 
 def require_matplotlib() -> None:
-    """Says what to install where matplotlib is missing."""
+    """Raises an error that says what to install where matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:

@@ -77,7 +77,7 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
 
 
 def _origin(explanation: Any) -> str:
-    """Says how the subgraphs were found, and what they are weighted by."""
+    """Returns how the subgraphs were found, and what they are weighted by."""
     number, worth = len(explanation.subgraphs), explanation.effective_sample_size
     listed = f"{number} different subgraph{'' if number == 1 else 's'}"
     if math.isnan(worth):
@@ -88,7 +88,7 @@ def _origin(explanation: Any) -> str:
 
 def _certificate(explanation: Any) -> str:
     known = explanation.known_certificate
-    return f"Certificate: {known}" if known.asked else "No certificate was asked for."
+    return f"Certificate: {known}" if known.asked else "No certificate was computed."
 
 
 def _slots(scene: Scene, name: str) -> list[int]:
@@ -103,7 +103,7 @@ def _beside(case: Case, name: str, scene: Scene, slot: Mapping[int, int]) -> dic
 
 
 def _undrawn(scene: Scene, level: int) -> list[tuple[int, int]]:
-    """Lists the nodes of the explanation that have neighbours which are not drawn at a level, and how many."""
+    """Returns the nodes of the explanation that have neighbours which are not drawn at a level, and how many."""
     count = scene.undrawn(level)
     return [(int(slot), int(count[slot])) for slot in np.flatnonzero((scene.levels == 0) & (count > 0))]
 
@@ -146,7 +146,7 @@ def _parts(explanation: Any, scene: Scene, slot: Mapping[int, int]) -> dict[str,
 
 
 def _change(case: Case, scene: Scene, slot: Mapping[int, int]) -> dict[str, Any] | None:
-    """Returns what would change the prediction, as far as that is known; ``None`` where it was not asked for."""
+    """Returns what would change the prediction, as far as that is known; ``None`` where it was not computed."""
     known = case.explanation.studies.knows("counterfactual")
     found = next((one for one in known if one is not None), None)
     if found is None:
@@ -183,10 +183,10 @@ def _contributions(case: Case) -> dict[str, Any] | None:
 
 
 def rounded(values: np.ndarray, digits: int = 3) -> list[float | None]:
-    """Shortens numbers ``[k]``."""
+    """Returns rounded numbers ``[k]``."""
     return [finite(value, digits) for value in np.asarray(values, dtype=float).tolist()]
 
 
 def finite(value: float, digits: int = 4) -> float | None:
-    """Shortens a number; JSON knows neither NaN nor infinity."""
+    """Returns a rounded number; JSON knows neither NaN nor infinity."""
     return round(value, digits) if math.isfinite(value) else None

@@ -96,6 +96,8 @@ def frame(cases: Sequence[Case], text: str) -> str:
 
 
 def _picture(scene: Scene, name: str) -> str:
-    """Puts the still picture into an image, which cannot run anything nor give its names to the page."""
-    content = base64.b64encode(still(scene).encode("utf-8", errors="replace")).decode()
+    """Returns the still picture as an image, which cannot run anything nor give its names to the page."""
+    content = base64.b64encode(still(scene).encode()).decode()
+    if not content:
+        return ""
     return f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{content}"/>'

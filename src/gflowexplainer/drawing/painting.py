@@ -62,6 +62,14 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
     return ax
 
 
+def panel_size(scene: Scene) -> tuple[float, float]:
+    """Returns width and height of a drawing in inches, by its own shape."""
+    if scene.kind == "sentence":
+        return 6.4, 0.36 * (lines_of_words(scene)[-1][1] + 1) + 0.1
+    wide, high = np.ptp(scene.place, axis=0) + 60.0
+    return 4.0, float(np.clip(4.0 * high / wide, 1.5, 4.4))
+
+
 def _check_ending(path: Path) -> None:
     """Refuses a file whose ending names no format of pictures; one without an ending becomes a PNG."""
     from matplotlib.backend_bases import FigureCanvasBase
@@ -150,7 +158,7 @@ def _paint_link(ax: Axes, scene: Scene) -> None:
 
 
 def _add_legend(ax: Axes, scene: Scene) -> None:
-    """Says below the drawing which shape is which type, and what is explained."""
+    """Writes below the drawing which shape is which type, and what is explained."""
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"linestyle": "", "markerfacecolor": colour(0), "markersize": 8}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ GAPS = (88.0, 34.0, 20.0)
 """How far apart nodes of the explanation, their neighbours and the rest lie at least, in pixels of a page."""
 ATOM = 46.0
 """Pixels of a bond."""
+_OF_NODES = ("nodes", "place", "values", "labels", "names", "level", "degree", "types", "features")
+_OF_EDGES = ("edge_values", "order", "truth", "relations")
+"""Fields of a scene that have one entry a node, and one an edge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,7 @@ class Scene:
 
     @classmethod
     def of(cls, case: Case, limit: int = MOST_NODES) -> Scene:
-        """Gathers what is drawn of a case: at most ``limit`` nodes, the most probable and then the nearest."""
+        """Returns what is drawn of a case: at most ``limit`` nodes, the most probable and then the nearest."""
         explanation = case.explanation
         notes: list[str] = []
         molecule = None
@@ -183,38 +186,28 @@ class Scene:
         if kept.all():
             return self
         slot, joined = np.cumsum(kept) - 1, kept[self.ends].all(axis=1)
-
-        def pick(texts: list[str] | None) -> list[str] | None:
-            return None if texts is None else [text for text, stays in zip(texts, kept, strict=True) if stays]
-
-        return Scene(
-            kind=self.kind,
-            nodes=self.nodes[kept],
-            place=self.place[kept],
-            values=self.values[kept],
+        changes: dict[str, Any] = {}
+        for names, mask in ((_OF_NODES, kept), (_OF_EDGES, joined)):
+            for name in names:
+                value = getattr(self, name)
+                if isinstance(value, np.ndarray):
+                    changes[name] = value[mask]
+                elif value is not None:
+                    changes[name] = [text for text, stays in zip(value, mask, strict=True) if stays]
+        return replace(
+            self,
+            **changes,
             ends=slot[self.ends[joined]],
-            edge_values=self.edge_values[joined],
-            order=None if self.order is None else self.order[joined],
-            truth=None if self.truth is None else self.truth[joined],
             others={name: score[joined] for name, score in self.others.items()},
-            found=self.found,
-            labels=pick(self.labels),
-            names=pick(self.names) or [],
             ringed=None if self.ringed is None else int(slot[self.ringed]),
             parts=[slot[part[kept[part]]] for part in self.parts],
             focus={name: slot[found[kept[found]]] for name, found in self.focus.items()},
-            level=self.levels[kept],
-            degree=None if self.degree is None else self.degree[kept],
-            types=pick(self.types),
-            relations=None if self.relations is None else [self.relations[k] for k in np.flatnonzero(joined)],
             link=None if self.link is None else (int(slot[self.link[0]]), int(slot[self.link[1]])),
-            features=pick(self.features),
-            notes=self.notes,
         )
 
     @property
     def truth_nodes(self) -> np.ndarray:
-        """Whether each node is an end of a ground-truth edge, shape ``[n]``."""
+        """Returns whether each node is an end of a ground-truth edge, shape ``[n]``."""
         inside = np.zeros(self.nodes.size, dtype=bool)
         if self.truth is not None:
             inside[self.ends[self.truth]] = True
@@ -241,7 +234,7 @@ def _parts(explanation: Any, slot: np.ndarray) -> list[np.ndarray]:
 
 
 def _relations(explanation: Any, names: Sequence[str], pairs: np.ndarray) -> list[str]:
-    """Names the relations that join each of ``pairs`` ``[e, 2]`` of node ids; the reverse of one is not named again."""
+    """Returns the relations that join each of ``pairs`` ``[e, 2]`` of node ids, without reverse ones."""
     place = {(int(u), int(v)): k for k, (u, v) in enumerate(pairs)}
     found: list[dict[str, None]] = [{} for _ in place]
     source, target = explanation.edge_index.cpu().numpy()
@@ -255,7 +248,7 @@ def _relations(explanation: Any, names: Sequence[str], pairs: np.ndarray) -> lis
 
 
 def _name(text: str, node: int) -> str:
-    """Names a node by its text and, where that says something else, its id."""
+    """Returns the name of a node:  its text and, where that says something else, its id."""
     return text if text == str(node) else f"{text} ({node})"
 
 
@@ -288,7 +281,7 @@ def _left_out(explanation: Any, shown: int, total: int, limit: int, reach: int, 
 
 
 def _scores(case: Case) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Brings other explainers' scores to [0, 1], each ``[E]``, and says what was odd with them."""
+    """Scales other explainers' scores to [0, 1], each ``[E]``, and says what was odd with them."""
     scores, notes = {}, []
     for name, given in [*case.others.items(), *((name, other.edge_mask) for name, other in case.beside.items())]:
         score = given.detach().double().cpu().numpy()

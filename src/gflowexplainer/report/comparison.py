@@ -29,8 +29,8 @@ def comparison(cases: Sequence[Case]) -> list[Table]:
 
 def _row(name: str, pairs: Sequence[tuple[Any, Any]], *, alone: bool = False) -> tuple[str, ...]:
     first = [theirs.subgraphs[0] for _, theirs in pairs]
-    held = [theirs.explained_class for _, theirs in pairs]
-    known = [(best, explained) for best, explained in zip(first, held, strict=True) if explained is not None]
+    classes = [theirs.explained_class for _, theirs in pairs]
+    known = [(best, explained) for best, explained in zip(first, classes, strict=True) if explained is not None]
     kept = [best.class_only == explained for best, explained in known]
     changed = [best.class_without != explained for best, explained in known]
     shared = [

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.colours import TRUTH, colour, colour_scale, require_matplotlib
-from gflowexplainer.drawing.painting import lines_of_words, paint
+from gflowexplainer.drawing.painting import paint, panel_size
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import ConfigError, one_of
 from gflowexplainer.report.content import Report
 from gflowexplainer.report.training_curves import Curve, read_curves
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.files import slug, write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,16 +44,13 @@ def write_figures(report: Report, folder: Path | str, formats: Sequence[str] = (
     folder, written = Path(folder), []
     digits = len(str(len(report.cases)))
     for number, case in enumerate(report.cases, start=1):
-        written += save_figure(_case_figure(case), folder / f"{number:0{digits}d}-{_slug(case.name)}", formats)
+        written += save_figure(
+            _case_figure(case), folder / f"{number:0{digits}d}-{slug(case.name.lower())[:60]}", formats
+        )
     curves = read_curves(report.curves)
     if curves:
         written += save_figure(_curve_figure(curves), folder / "training", formats)
     return written
-
-
-def _slug(name: str) -> str:
-    """Makes a file name of any text."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "case"
 
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -107,7 +101,7 @@ def _case_figure(case: Case) -> Figure:
     names = [None, *scene.others]
     columns = 1 if scene.kind == "sentence" else min(len(names), MOST_COLUMNS)
     rows = -(-len(names) // columns)
-    width, height = _panel(scene)
+    width, height = panel_size(scene)
     figure = Figure(figsize=(width * columns + 1.0, (height + 0.45) * rows + 0.4), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax, name in zip(axes, names, strict=False):
@@ -121,14 +115,6 @@ def _case_figure(case: Case) -> Figure:
     return figure
 
 
-def _panel(scene: Scene) -> tuple[float, float]:
-    """Returns width and height of one drawing in inches, by its own shape."""
-    if scene.kind == "sentence":
-        return 6.4, 0.36 * (lines_of_words(scene)[-1][1] + 1) + 0.1
-    wide, high = np.ptp(scene.place, axis=0) + 60.0
-    return 4.0, float(np.clip(4.0 * high / wide, 1.5, 4.4))
-
-
 def _title(case: Case) -> str:
     best = case.explanation.subgraphs[0]
     name = case.name if len(case.name) <= 40 else case.name[:39] + "…"
@@ -137,7 +123,7 @@ def _title(case: Case) -> str:
 
 
 def _add_legend(figure: Figure, scene: Scene) -> None:
-    """Says what a ring and dashes mean, below the drawing."""
+    """Writes what a ring and dashes mean, below the drawing."""
     from matplotlib.lines import Line2D
 
     entries = []

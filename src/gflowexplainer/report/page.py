@@ -31,10 +31,8 @@ def write_report(report: Report, path: Path | str) -> Path:
         The path of the file.
     """
     path = Path(path)
-    # A lone surrogate in somebody's label is no reason to lose a report.
-    content = render(report).encode("utf-8", errors="replace")
     try:
-        write_bytes(path, content)
+        write_bytes(path, render(report).encode("utf-8", errors="replace"))
     except OSError as error:
         raise ConfigError(
             f"The report '{path}' could not be written: {error.strerror or error}. Choose another file."
@@ -80,15 +78,15 @@ def render(report: Report) -> str:
 def _row(case: Case, scene: Scene) -> dict[str, Any]:
     """Returns the line of a case in the table of instances."""
     explanation, best = case.explanation, case.explanation.subgraphs[0]
-    whole, held = explanation.whole_prediction, explanation.explained_class
-    if held is None and len(best.prediction_only) > 1:
-        held = best.class_only
-    column = held if held is not None else 0
+    whole, explained = explanation.whole_prediction, explanation.explained_class
+    if explained is None and len(best.prediction_only) > 1:
+        explained = best.class_only
+    column = explained if explained is not None else 0
     parts = explanation.known_parts
     return {
         "name": case.name,
         "holds": None if parts is None else parts.holds,
-        "label": "" if held is None else class_name(case, held),
+        "label": "" if explained is None else class_name(case, explained),
         "numbers": [
             None if whole is None else whole[column],
             best.prediction_only[column],

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 NOT_THERE = "-"
-_LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$"} | {c: f"\\{c}" for c in "&%$#_{}"}
+_LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"} | {
+    c: f"\\{c}" for c in "&%$#_{}"
+}
 
 
 @dataclass(frozen=True)

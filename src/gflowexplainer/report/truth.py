@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 
 def own_motif(graph: Data, node: int | None) -> Tensor | None:
-    """Marks the edges of the motif that ``node``, or the whole graph if ``None``, belongs to.
+    """Returns marks of the edges of the motif that ``node``, or the whole graph if ``None``, belongs to.
 
     Args:
         graph: A graph; ``edge_motif`` ``[E]`` marks its motif edges, ``motif_id`` ``[N]`` numbers the motifs.

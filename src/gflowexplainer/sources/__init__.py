@@ -1,7 +1,7 @@
-"""What a user brings along: a model, its weights, graphs, molecules. Nothing that is read here is executed by it."""
+"""What a user brings along: a model, its weights, graphs, molecules. Reading files runs no code that is in them."""
 
+from gflowexplainer.sources.datasets import karate_club
 from gflowexplainer.sources.graph_files import load_graphs, save_graphs
-from gflowexplainer.sources.karate import karate_club
 from gflowexplainer.sources.model_files import fill_weights, load_model
 from gflowexplainer.sources.smiles import read_molecules
 from gflowexplainer.sources.typed_files import load_typed_graph, save_typed_graph

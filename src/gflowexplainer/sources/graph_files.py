@@ -15,31 +15,24 @@ a folder           All such files in it, in the order of their names, numbers co
 
 from __future__ import annotations
 
-import math
 import os
 import re
-import struct
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError
-from gflowexplainer.graphs.arguments import rows_of
+from gflowexplainer.errors import ConfigError, DatasetError
 from gflowexplainer.graphs.checks import check_edges
-from gflowexplainer.ops.memory import free_memory
 from gflowexplainer.ops.segments import pointers
-from gflowexplainer.storage.files import is_file, write_bytes
+from gflowexplainer.sources.json_graphs import read_json_graphs
+from gflowexplainer.sources.tensor_files import check_written, read_tensors, write_tensors
+from gflowexplainer.storage.files import is_file
 
 FORMATS = (".safetensors", ".npz", ".pt", ".pth", ".json")
-_PACKED = (zlib.error, struct.error, EOFError, NotImplementedError, KeyError, SyntaxError, MemoryError)
-"""What reading a damaged archive may raise beside errors of its own."""
 _REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -59,13 +52,14 @@ def load_graphs(path: str | Path) -> list[Data]:
         near = sorted(file.name for file in beside if file.stem == path.stem)
         hint = f" There is '{near[0]}' beside it." if near else ""
         raise DatasetError(f"There is no file '{path}'.{hint}")
-    readers = {".safetensors": _read_safetensors, ".npz": _read_npz, ".json": _read_json}
-    if path.suffix in (".pt", ".pth"):
-        graphs = _read_torch(path)
-    elif path.suffix in readers:
-        graphs = readers[path.suffix](path)
-    else:
+    if path.suffix not in FORMATS:
         raise ConfigError(f"Graphs are read from {', '.join(FORMATS)} or a folder of them (got '{path.name}').")
+    if path.suffix == ".json":
+        graphs = read_json_graphs(path)
+    elif path.suffix in (".pt", ".pth"):
+        graphs = _read_torch(path)
+    else:
+        graphs = graphs_of_tensors(read_tensors(path), path)
     if not graphs:
         raise DatasetError(f"'{path}' holds no graph.")
     return [_checked(graph, path, number) for number, graph in enumerate(graphs)]
@@ -82,8 +76,7 @@ def save_graphs(path: str | Path, graphs: Data | Iterable[Data]) -> Path:
         >>> save_graphs("graphs.safetensors", [data])  # doctest: +SKIP
     """
     path = Path(path)
-    if path.suffix != ".safetensors":
-        raise ConfigError(f"Graphs are written as .safetensors (got '{path.name}').")
+    check_written(path)
     given = [graphs] if isinstance(graphs, Data) else list(graphs)
     if not given:
         raise DatasetError("There is no graph to write. Pass at least one.")
@@ -112,11 +105,7 @@ def save_graphs(path: str | Path, graphs: Data | Iterable[Data]) -> Path:
             tensors[name] = torch.cat(rows) if len(given) > 1 else rows[0]
     except (RuntimeError, TypeError) as error:
         raise DatasetError(f"'{name}' has another width in some graphs: {error}.") from error
-    try:
-        write_bytes(path, save({name: value.contiguous().clone() for name, value in tensors.items()}))
-    except OSError as error:
-        raise CheckpointError(f"'{path}' could not be written: {error.strerror}.") from error
-    return path
+    return write_tensors(path, tensors)
 
 
 def graphs_of_tensors(tensors: Mapping[str, Tensor], path: Path) -> list[Data]:
@@ -133,7 +122,8 @@ def graphs_of_tensors(tensors: Mapping[str, Tensor], path: Path) -> list[Data]:
         return [Data(**tensors)]
     if ptr is None:
         assert batch is not None
-        if batch.shape != (number,) or batch.is_floating_point() or (batch.diff() < 0).any() or (batch < 0).any():
+        odd = batch.shape != (number,) or batch.is_floating_point()
+        if odd or (batch.diff() < 0).any() or (batch < 0).any() or (batch > number).any():
             raise DatasetError(f"'batch' in '{path}' must name the graph of each of the {number} nodes, in order.")
         ptr = pointers(torch.bincount(batch.long()))
     counts = ptr.long().diff()
@@ -157,77 +147,18 @@ def _cut(tensors: dict[str, Tensor], ptr: Tensor, counts: Tensor, path: Path) ->
         if name == "edge_index":
             continue
         rows = value.size(0) if value.dim() else -1
-        kind = rows_of(name, value, number, num_edges)
-        if rows == counts.numel() and (kind is None or name == "y"):
+        if rows == counts.numel() and (name == "y" or rows not in (number, num_edges)):
             columns[name] = value.split(1)
-        elif kind == "node":
-            columns[name] = value.split(counts.tolist())
-        elif kind == "edge":
+        elif rows == num_edges and (name.startswith("edge") or rows != number):
             columns[name] = value[order].split(edges_of)
+        elif rows == number:
+            columns[name] = value.split(counts.tolist())
         else:
             raise DatasetError(
                 f"'{name}' in '{path}' has {rows} rows, but there are {counts.numel()} graphs, {number} nodes and "
                 f"{num_edges} edges. Give one row for each of one of these."
             )
     return [Data(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-
-
-def _read_safetensors(path: Path) -> list[Data]:
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DatasetError(f"'{path}' is no safetensors file, or is damaged ({error}).") from error
-    return graphs_of_tensors(tensors, path)
-
-
-def _read_npz(path: Path) -> list[Data]:
-    import zipfile
-
-    import numpy as np
-
-    try:
-        _refuse_false_sizes(path)
-        with np.load(path, allow_pickle=False) as arrays:
-            tensors = {name: torch.from_numpy(np.ascontiguousarray(arrays[name])) for name in arrays.files}
-    except DatasetError:
-        raise
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, *_PACKED) as error:
-        raise DatasetError(
-            f"'{path}' cannot be read as .npz of plain numbers ({error}). Write it with numpy.savez(path, x=x, "
-            "edge_index=edge_index)."
-        ) from error
-    return graphs_of_tensors(tensors, path)
-
-
-def _refuse_false_sizes(path: Path) -> None:
-    """Refuses arrays that claim to be larger than what is stored of them, or than memory, before they are read."""
-    import zipfile
-
-    from numpy.lib import format as npy
-
-    with zipfile.ZipFile(path) as archive:
-        for entry in archive.infolist():
-            if not entry.filename.endswith(".npy"):
-                continue
-            with archive.open(entry) as file:
-                version = npy.read_magic(file)
-                shape, _, kind = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
-                claimed, stored = math.prod(shape) * kind.itemsize, entry.file_size - file.tell()
-            if kind.hasobject or claimed == stored:
-                continue
-            raise DatasetError(
-                f"'{entry.filename}' in '{path}' claims {claimed} bytes, shape {list(shape)}, but {stored} are stored. "
-                "The file is damaged; write it again."
-            )
-        total = sum(entry.file_size for entry in archive.infolist())
-    if total > free_memory(torch.device("cpu")):
-        raise DatasetError(f"'{path}' holds {total / 1e9:.3g} GB when unpacked, more than there is memory.")
-
-
-def _read_json(path: Path) -> list[Data]:
-    from gflowexplainer.sources.json_graphs import read_json_graphs
-
-    return read_json_graphs(path)
 
 
 def _read_torch(path: Path) -> list[Data]:
@@ -292,4 +223,4 @@ def _checked(graph: Data, path: Path, number: int) -> Data:
 
 def _natural(path: Path) -> list[tuple[int, str | int]]:
     """Orders ``graph2`` before ``graph10``."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", path.name) if part]
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", path.name) if part]

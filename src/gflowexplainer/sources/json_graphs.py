@@ -22,7 +22,6 @@ A list of such graphs, or ``{"graphs": [...]}``, holds many.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -32,26 +31,14 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
 from gflowexplainer.errors import ConfigError, DatasetError, one_of
+from gflowexplainer.sources.tensor_files import number_tensor, read_json
 
-KEYS = (
-    "nodes",
-    "num_nodes",
-    "edges",
-    "features",
-    "undirected",
-    "labels",
-    "label",
-    "edge_features",
-    "edge_weights",
-)
+KEYS = ("nodes", "num_nodes", "edges", "features", "undirected", "labels", "label", "edge_features", "edge_weights")
 
 
 def read_json_graphs(path: Path) -> list[Data]:
     """Reads the graphs of a JSON file; names of nodes are kept as ``names``."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise DatasetError(f"'{path}' cannot be read as JSON: {error}.") from error
+    content = read_json(path)
     if isinstance(content, dict) and set(content) == {"graphs"}:
         content = content["graphs"]
     entries = content if isinstance(content, list) else [content]
@@ -69,13 +56,13 @@ def _graph(entry: Any, where: str) -> Data:
     for key in ("edges", "features"):
         if key not in entry:
             raise DatasetError(f"{where} has no '{key}'. Give 'edges' and 'features', one list of numbers a node.")
-    x = _numbers(entry["features"], "features", where, dim=2).float()
+    x = number_tensor(entry["features"], f"{where}: 'features'", dim=2).float()
     names = _names(entry, x.size(0), where)
     edge_index = _edges(entry["edges"], names, x.size(0), where)
     data: dict[str, Any] = {"x": x}
     for key, target, dim in (("edge_features", "edge_attr", 2), ("edge_weights", "edge_weight", 1)):
         if key in entry:
-            rows = _numbers(entry[key], key, where, dim=dim).float()
+            rows = number_tensor(entry[key], f"{where}: '{key}'", dim=dim).float()
             if rows.size(0) != edge_index.size(1):
                 raise DatasetError(f"{where}: '{key}' has {rows.size(0)} rows for {edge_index.size(1)} edges.")
             data[target] = rows
@@ -86,30 +73,19 @@ def _graph(entry: Any, where: str) -> Data:
         edge_index, data = _both_ways(edge_index, data)
     data["edge_index"] = edge_index
     if "labels" in entry:
-        data["y"] = _numbers(entry["labels"], "labels", where, dim=1)
+        data["y"] = number_tensor(entry["labels"], f"{where}: 'labels'", dim=1)
         if data["y"].numel() != x.size(0):
             raise DatasetError(f"{where}: 'labels' has {data['y'].numel()} entries for {x.size(0)} nodes.")
     elif "label" in entry:
-        data["y"] = _numbers([entry["label"]], "label", where, dim=1)
+        data["y"] = number_tensor([entry["label"]], f"{where}: 'label'", dim=1)
     graph = Data(**data)
     if names is not None:
         graph.names = names
     return graph
 
 
-def _numbers(value: Any, key: str, where: str, dim: int) -> Tensor:
-    shape = {1: "a list of numbers", 2: "a list of lists of numbers, all of one length"}[dim]
-    try:
-        tensor = torch.tensor(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise DatasetError(f"{where}: '{key}' must be {shape} ({error}).") from error
-    if tensor.dim() != dim and tensor.numel():
-        raise DatasetError(f"{where}: '{key}' must be {shape} (got shape {list(tensor.shape)}).")
-    return tensor if tensor.numel() else tensor.reshape([0] * dim)
-
-
 def _names(entry: dict[str, Any], number: int, where: str) -> list[str] | None:
-    """Checks the number of nodes and gives their names, if they have any."""
+    """Returns the names of the nodes, if they have any, after a check of their number."""
     nodes = entry.get("nodes")
     for key, count in (
         ("nodes", len(nodes) if isinstance(nodes, list) else nodes),

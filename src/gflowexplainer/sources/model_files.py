@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import pickle
 import sys
 import traceback
@@ -15,11 +14,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
+from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError, ModelError
+from gflowexplainer.sources.tensor_files import read_tensors
 from gflowexplainer.storage.files import is_file
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
@@ -51,11 +49,13 @@ def load_model(reference: str) -> nn.Module:
             f"'{reference}' is a {type(found).__name__}. Name a function or a class that can be called without "
             "arguments, or an nn.Module."
         )
-    _refuse_arguments(found, reference)
     try:
         model = found()
     except (Exception, SystemExit) as error:
-        raise ModelError(f"Calling '{reference}' failed: {_said(error)}.") from error
+        raise ModelError(
+            f"Calling '{reference}', without arguments, failed: {_said(error)}. If it needs some, write a function "
+            "that fills them in."
+        ) from error
     if not isinstance(model, nn.Module):
         raise ModelError(
             f"'{reference}' returned a {type(model).__name__}, not a torch.nn.Module. Return the model alone."
@@ -64,9 +64,7 @@ def load_model(reference: str) -> nn.Module:
 
 
 def _module(place: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
+    _look_in(Path.cwd())
     try:
         if place.endswith(".py"):
             return _module_of_file(Path(place))
@@ -86,6 +84,12 @@ def _module(place: str) -> ModuleType:
         raise ModelError(f"Importing '{place}' failed: {_said(error)}.") from error
 
 
+def _look_in(folder: Path) -> None:
+    """Lets modules be imported from a folder, after all others: a file there must not stand in for a package."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
 def _module_of_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ConfigError(f"There is no file '{path}' to import a model from.")
@@ -94,9 +98,7 @@ def _module_of_file(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)  # dataclasses and the like look their module up
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    _look_in(path.resolve().parent)
     spec.loader.exec_module(module)
     return module
 
@@ -113,23 +115,6 @@ def _attribute(module: ModuleType, place: str, name: str) -> Any:
     return found
 
 
-def _refuse_arguments(factory: Any, reference: str) -> None:
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):
-        return
-    needed = [
-        p.name
-        for p in signature.parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
-    if needed:
-        raise ModelError(
-            f"'{reference}' needs the arguments {', '.join(needed)}, but is called without any. Write a function that "
-            f"fills them in, such as: def build(): return {reference.rpartition(':')[2]}(...)"
-        )
-
-
 def fill_weights(model: nn.Module, path: str | Path) -> nn.Module:
     """Fills ``model`` with the weights in a file; every name and shape must agree.
 
@@ -143,21 +128,14 @@ def fill_weights(model: nn.Module, path: str | Path) -> nn.Module:
     path = Path(path)
     given = _without_prefix(_read_weights(path))
     wanted = model.state_dict()
-    problems = []
-    for title, names in (
-        ("missing", sorted(set(wanted) - set(given))),
-        ("unexpected", sorted(set(given) - set(wanted))),
-        (
-            "of another shape",
-            [
-                f"{name} ({tuple(given[name].shape)} there, {tuple(wanted[name].shape)} in the model)"
-                for name in wanted
-                if name in given and _shape(wanted[name]) not in (None, tuple(given[name].shape))
-            ],
-        ),
-    ):
-        if names:
-            problems.append(f"{title}: {_few(names)}")
+    shapes = [
+        f"{name} ({tuple(given[name].shape)} there, {tuple(value.shape)} in the model)"
+        for name, value in wanted.items()
+        # The shape of a lazy layer is only known once weights are there.
+        if name in given and not nn.parameter.is_lazy(value) and value.shape != given[name].shape
+    ]
+    found = {"missing": sorted({*wanted} - {*given}), "unexpected": sorted({*given} - {*wanted})}
+    problems = [f"{title}: {_few(names)}" for title, names in (found | {"of another shape": shapes}).items() if names]
     if problems:
         raise CheckpointError(
             f"The weights in '{path}' do not fit {type(model).__name__}; {'; '.join(problems)}. "
@@ -170,19 +148,14 @@ def fill_weights(model: nn.Module, path: str | Path) -> nn.Module:
     return model
 
 
-def _shape(tensor: Any) -> tuple[int, ...] | None:
-    """Returns the shape; ``None`` where it is only known once weights are there (lazy layers)."""
-    return None if nn.parameter.is_lazy(tensor) else tuple(tensor.shape)
-
-
 def _read_weights(path: Path) -> dict[str, Tensor]:
     if not is_file(path):
         raise CheckpointError(f"There is no file '{path}' with weights.")
     if path.suffix == ".safetensors":
         try:
-            return load_file(path)
-        except (SafetensorError, OSError, ValueError) as error:
-            raise CheckpointError(f"'{path}' is no safetensors file, or is damaged ({_said(error)}).") from error
+            return read_tensors(path)
+        except DatasetError as error:
+            raise CheckpointError(str(error)) from error
     if path.suffix not in (".pt", ".pth"):
         raise ConfigError(f"Weights are read from .safetensors, .pt or .pth (got '{path.name}').")
     try:
@@ -216,7 +189,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """Says an error in one line, with the place in the user's file where it came from."""
+    """Returns an error in one line, with the place in the user's file where it came from."""
     text = " ".join(str(error).split()) or "no message"
     last = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
     where = f" ({Path(last[-1].filename).name}, line {last[-1].lineno})" if last and last[-1].name else ""

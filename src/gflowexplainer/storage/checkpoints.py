@@ -13,7 +13,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.storage.files import is_file, write_bytes
+from gflowexplainer.storage.files import is_file, make_folder, write_bytes
+from gflowexplainer.storage.lock import refuse_other_writer
 
 FORMAT = "gflowexplainer-checkpoint-2"
 _BEGINNING = 1 << 20
@@ -23,21 +24,27 @@ Sections = dict[str, dict[str, Tensor]]
 
 
 def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> None:
-    """Stores tensors in named sections and JSON-able values in one file; an older one stays until the new one is whole.
+    """Writes tensors in named sections and JSON-able values to one file; an older one stays until the new one is whole.
+
+    A file that is no checkpoint of ours is not replaced, and nothing is written where another process writes.
 
     Args:
         path: The file.
         sections: Tensors by section and name; names of sections hold no slash.
         meta: What else is stored, as JSON.
     """
+    if is_file(path) and path.stat().st_size and not _is_ours(path):
+        raise CheckpointError(f"'{path}' was not written by this package. Move it away, or choose another folder.")
+    refuse_other_writer(make_folder(path.parent))
     tensors = {
-        f"{label}/{name}": _storable(tensor) for label, part in sections.items() for name, tensor in part.items()
+        f"{label}/{name}": tensor.detach().cpu().contiguous()
+        for label, part in sections.items()
+        for name, tensor in part.items()
     }
     text = json.dumps(meta)
     header = {"format": FORMAT, "meta": text, "checksum": checksum(tensors, text)}
-    content = _in_order(save(tensors, metadata=header), header)
     try:
-        write_bytes(path, content)
+        write_bytes(path, _in_order(save(tensors, metadata=header), header))
     except OSError as error:
         raise CheckpointError(
             f"The checkpoint '{path}' could not be written: {error.strerror or error}. "
@@ -48,7 +55,7 @@ def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> No
 def read_checkpoint(
     path: Path, device: torch.device | str = "cpu", *, holds: str = "checkpoint"
 ) -> tuple[Sections, dict[str, Any]]:
-    """Reads what :func:`write_checkpoint` stored; a section that was stored empty is not among them.
+    """Returns what :func:`write_checkpoint` stored; a section that was stored empty is not among it.
 
     Args:
         path: The file.
@@ -87,8 +94,17 @@ def read_checkpoint(
         ) from error
 
 
+def checksum(tensors: dict[str, Tensor], text: str = "") -> str:
+    """Returns a checksum of names and contents of tensors, in any order, and of a text."""
+    total = zlib.crc32(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        content = tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        total = zlib.crc32(content, zlib.crc32(name.encode(), total))
+    return f"{total:08x}"
+
+
 def _in_order(content: bytes, metadata: dict[str, str]) -> bytes:
-    """The same file with its metadata first and in the order given, since safetensors shuffles them at every call."""
+    """Returns the same file with its metadata first and in this order, which safetensors shuffles at every call."""
     begin = 8 + int.from_bytes(content[:8], "little")
     entries = {"__metadata__": metadata} | {
         name: entry for name, entry in json.loads(content[8:begin]).items() if name != "__metadata__"
@@ -99,22 +115,9 @@ def _in_order(content: bytes, metadata: dict[str, str]) -> bytes:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file that cannot be read begins as one that :func:`write_checkpoint` has written."""
+    """Returns whether a file begins as one that :func:`write_checkpoint` has written, of any version."""
     try:
         with path.open("rb") as file:
-            return FORMAT.encode() in file.read(_BEGINNING)
+            return FORMAT.rpartition("-")[0].encode() in file.read(_BEGINNING)
     except OSError:
         return False
-
-
-def _storable(tensor: Tensor) -> Tensor:
-    return tensor.detach().cpu().contiguous()
-
-
-def checksum(tensors: dict[str, Tensor], text: str = "") -> str:
-    """Adds up names and contents of tensors, whatever their order, and a text, to tell whether a bit has changed."""
-    total = zlib.crc32(text.encode())
-    for name, tensor in sorted(tensors.items()):
-        content = tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
-        total = zlib.crc32(content, zlib.crc32(name.encode(), total))
-    return f"{total:08x}"

@@ -7,8 +7,10 @@ import json
 import math
 import os
 import re
+import stat
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,11 +29,16 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file piece by piece, by a function that is handed the open file: whole or not at all."""
+    """Writes a file piece by piece, by a function that is handed the open file: whole or not at all.
+
+    A file that is replaced hands its permissions on.
+    """
     make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with temporary.open("xb") as file:
+            with suppress(OSError):
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -42,7 +49,7 @@ def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Makes a folder and those above it, or says why it cannot be."""
+    """Makes a folder and those above it, or raises an error that says why it cannot."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -53,7 +60,7 @@ def make_folder(path: Path) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a name that no file can have is that of none."""
+    """Returns whether there is such a file, also for names that no file can have."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -61,24 +68,22 @@ def is_file(path: Path) -> bool:
 
 
 def slug(name: str) -> str:
-    """Makes a file name of any text; two texts may get the same, see :func:`file_name`."""
+    """Returns a file name for any text; two texts may get the same, see :func:`file_name`."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-") or "case"
 
 
 def file_name(name: str) -> str:
-    """Makes a file name of any text; different texts get different names, also where upper and lower case are one.
+    """Returns a file name for any text; different texts get different names, also where case does not count.
 
-    Words in lower case, with one space between them, are joined by hyphens. Of anything else, what is left of it is
-    followed by a tilde and a digest.
+    Words in lower case are joined by hyphens. Any other text is followed by a tilde and a digest.
     """
-    plain = slug(name)
     if re.fullmatch(r"[a-z0-9_]+( [a-z0-9_]+)*", name) and len(name) <= _LONGEST:
-        return plain
-    return f"{plain[:_LONGEST]}~{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:10]}"
+        return slug(name)
+    return f"{slug(name)[:_LONGEST]}~{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:10]}"
 
 
 def dumps(value: Any, **options: Any) -> str:
-    """Writes strict JSON: a number that is not finite becomes ``null``."""
+    """Returns strict JSON: a number that is not finite becomes ``null``."""
     return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, **options)
 
 
@@ -91,7 +96,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Writes a text in place of ``path``; an interrupted write leaves the old file as it was."""
     path = Path(path)
     try:
-        write_bytes(path, text.encode())
+        write_bytes(path, text.encode(errors="replace"))
     except OSError as error:
         raise CheckpointError(
             f"'{path}' could not be written: {error.strerror}. Choose a folder that can be written to."
@@ -100,10 +105,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Reads a JSON file of this package."""
+    """Returns what a JSON file of this package holds."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"'{path}' cannot be read as JSON: {error}. Delete it and run again.") from error
 
 

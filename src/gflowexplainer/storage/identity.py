@@ -5,8 +5,7 @@ parameters, buffers, extra state, the code of its own classes), every tensor and
 its order, the target, the settings and the version of what is stored. The same goes on; another is refused, and
 :func:`differences` says what differs.
 
-Contents are hashed in blocks of :data:`BLOCK` bytes, at about 1.5 GB a second, once for a call that stores something.
-Of a tensor above :data:`WHOLE` bytes only some blocks are read, spread over it, the first and the last among them.
+Contents are hashed at about 1.5 GB a second, once for a call that stores something.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from gflowexplainer.version import __version__
 
 FORMAT = 3
 """Version of what is stored; it changes where an old file would be read wrongly."""
-BLOCK, WHOLE, SOME = 1 << 22, 4 << 30, 256
-"""Bytes of a block; bytes of a tensor that is read as a whole; blocks that are read of a larger one."""
+_BLOCK = 1 << 22
+"""Bytes that are hashed at once."""
 _LIBRARIES = ("torch", "torch_geometric")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
 def content_digest(value: Any) -> str:
-    """Returns a short name of any value that changes with its content: tensors, numbers, texts, and nests of them."""
+    """Returns a digest of any value: tensors, numbers, texts, and nests of them."""
     digest = hashlib.sha256()
     for piece in _pieces(value, ()):
         digest.update(piece)
@@ -93,7 +92,7 @@ def identity_of(
     settings: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, str]:
-    """Names everything that decides a result, each by a short name of its content.
+    """Returns what decides a result, each thing by a digest of its content.
 
     Args:
         model: The explained model.
@@ -119,7 +118,7 @@ def identity_of(
 
 
 def differences(there: Any, here: Mapping[str, str]) -> list[str]:
-    """Says what differs between a stored identity and that of a call, most telling first; nothing if they agree."""
+    """Returns what differs between a stored identity and that of a call, in words; empty if they agree."""
     if not isinstance(there, Mapping):
         return ["it was stored without an identity, by another version"]
     said = []
@@ -139,7 +138,7 @@ def differences(there: Any, here: Mapping[str, str]) -> list[str]:
 
 
 def _pieces(value: Any, seen: tuple[int, ...]) -> Iterator[bytes | memoryview]:
-    """Takes a value apart into bytes, with its type and shape before them."""
+    """Yields a value as bytes, with its type and shape before them."""
     if isinstance(value, Tensor):
         yield from _tensor_pieces(value)
     elif isinstance(value, np.ndarray) and value.dtype != object:
@@ -173,32 +172,18 @@ def _tensor_pieces(tensor: Tensor) -> Iterator[bytes | memoryview]:
     if nn.parameter.is_lazy(tensor):
         yield b"lazy;"
         return
-    tensor = tensor.detach()
+    tensor = tensor.detach().resolve_conj().resolve_neg()
     yield f"{tuple(tensor.shape)}{tensor.dtype}{tensor.layout};".encode()
-    if tensor.layout == torch.sparse_coo:
-        tensor = tensor.coalesce()
-        parts = [tensor.indices(), tensor.values()]
-    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        parts = [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
-    else:
-        parts = [tensor.to_dense() if tensor.layout != torch.strided else tensor]
+    parts = [tensor]
+    if tensor.layout != torch.strided:
+        sparse = tensor.to_sparse_coo().coalesce()
+        parts = [sparse.indices(), sparse.values()]
     for part in parts:
-        yield from _blocks(part.resolve_conj().resolve_neg())
-
-
-def _blocks(tensor: Tensor) -> Iterator[memoryview]:
-    """Reads the bytes of a dense tensor in blocks; of a very large one, blocks that are spread over it."""
-    # A single entry counts as contiguous whatever its stride, but cannot be viewed as bytes then.
-    dense = tensor.clone(memory_format=torch.contiguous_format) if tensor.numel() == 1 else tensor.contiguous()
-    flat = dense.flatten().view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
-    count = -(-flat.numel() // BLOCK)
-    wanted: Sequence[int] = range(count)
-    if flat.numel() > WHOLE:
-        wanted = torch.linspace(0, count - 1, SOME, dtype=torch.double).round().long().unique().tolist()
-    for number in wanted:
-        yield flat[number * BLOCK : (number + 1) * BLOCK].cpu().numpy().data
+        # A single entry counts as contiguous whatever its stride, but cannot be viewed as bytes then.
+        dense = part.clone(memory_format=torch.contiguous_format) if part.numel() == 1 else part.contiguous()
+        flat = dense.flatten().view(torch.uint8) if dense.numel() else dense
+        for begin in range(0, flat.numel(), _BLOCK):
+            yield flat[begin : begin + _BLOCK].cpu().numpy().data
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:
@@ -220,11 +205,11 @@ def _extra_state(module: nn.Module) -> Any:
 
 
 def _code(code: types.CodeType) -> bytes:
-    """Writes what a function does: its instructions, names and constants, those of functions inside it too."""
-    constants = [_code(value) if isinstance(value, types.CodeType) else _written(value) for value in code.co_consts]
+    """Returns what a function does: its instructions, names and constants, those of functions inside it too."""
+    constants = [_code(value) if isinstance(value, types.CodeType) else _constant(value) for value in code.co_consts]
     return b"\0".join([code.co_code, repr(code.co_names).encode(), *constants])
 
 
-def _written(value: Any) -> bytes:
-    """Writes a constant; the order of a set depends on the process, so it is sorted."""
+def _constant(value: Any) -> bytes:
+    """Returns a constant as bytes; the order of a set depends on the process, so it is sorted."""
     return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value).encode()

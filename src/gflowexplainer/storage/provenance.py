@@ -24,19 +24,15 @@ PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn")
 
 
 def environment() -> dict[str, Any]:
-    """Says when, with which versions, which code and on what kind of device something was computed."""
+    """Returns when, with which versions, which code and on what kind of device something was computed."""
     versions = {"gflowexplainer": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
             versions[package] = "not installed"
-    device: dict[str, Any] = {
-        "system": platform.system(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-    }
+    device = {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()}
+    device |= {"threads": torch.get_num_threads()}
     if torch.cuda.is_available():
         device["gpu"] = torch.cuda.get_device_name(0)
     created = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -45,23 +41,24 @@ def environment() -> dict[str, Any]:
 
 @cache
 def code_digest(*packages: str) -> str:
-    """Returns a short name of source code that changes with any of its Python files.
+    """Returns a digest of the Python files of packages and modules, by dotted name; of the library without any.
 
-    It is computed once a process, on the first call, so that it names the code that runs. Line endings do not count.
-
-    Args:
-        *packages: Packages, each with everything below it, and modules, by dotted name; the library if there are none.
-
-    Returns:
-        The first 12 hexadecimal digits of the SHA-256 of the files, in the order of their paths.
+    It is computed once a process, so that it names the code that runs. Line endings do not count.
     """
     files: dict[str, Path] = {}
     for name in packages or (LIBRARY,):
-        files |= _sources(name)
+        path = source_path(name)
+        if path is None:
+            raise ConfigError(
+                f"There is no source code of '{name}' to compute a digest of. Name a package or a module."
+            )
+        outside = path.parents[name.count(".")]
+        found = path.rglob("*.py") if path.is_dir() else [path]
+        files |= {file.relative_to(outside).as_posix(): file for file in found}
     digest = hashlib.sha256()
-    for path, file in sorted(files.items()):
+    for place, file in sorted(files.items()):
         content = file.read_bytes().replace(b"\r\n", b"\n")
-        digest.update(f"{path}\0{len(content)}\0".encode() + content)
+        digest.update(f"{place}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:12]
 
 
@@ -76,19 +73,8 @@ def source_path(name: str) -> Path | None:
     return path if (path / "__init__.py").is_file() else file if parts and file.is_file() else None
 
 
-def _sources(name: str) -> dict[str, Path]:
-    """Finds the Python files of a package or module, by their paths from the outermost package on."""
-    path = source_path(name)
-    if path is None:
-        raise ConfigError(f"There is no source code of '{name}' to compute a digest of. Name a package or a module.")
-    depth = len(name.split("."))
-    outside = path.parents[depth - 1]
-    files = path.rglob("*.py") if path.is_dir() else [path]
-    return {file.relative_to(outside).as_posix(): file for file in files}
-
-
 def command_line() -> str:
-    """Writes the command that runs, with the program's name instead of its path."""
+    """Returns the command that runs, with the program's name instead of its path."""
     program = [Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"]
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if program == ["__main__.py"] or (spec is not None and program[0].endswith(".py")):
