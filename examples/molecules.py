@@ -67,7 +67,9 @@ def main() -> None:
     """Reads, trains, fits, explains, reports."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--out", type=Path, default=Path("runs/molecules"), help="folder for what is written")
-    arguments.add_argument("--fast", action="store_true", help="few updates: shows that it runs, not what it can do")
+    arguments.add_argument(
+        "--fast", action="store_true", help="little of everything: shows that it runs, not what it can do"
+    )
     options = arguments.parse_args()
     torch.set_num_threads(1)
 
@@ -82,8 +84,8 @@ def main() -> None:
 
     # A nitro group has three atoms, and one more ties it to the rest. Both classes are fitted to: what a class lacks
     # says as much about the model as what another has.
-    algorithm = GFlowExplainer(max_nodes=4, seed=0, **({"epochs": 5} if options.fast else {}))
-    algorithm.fit(model, graphs, index=range(0, len(graphs), 40 if options.fast else 2))
+    algorithm = GFlowExplainer(max_nodes=4, seed=0)
+    algorithm.fit(model, graphs, index=range(0, len(graphs), 40 if options.fast else 5))
     found = torch.nonzero(predicted == predicted.max()).flatten().tolist()[: 3 if options.fast else 12]
     explanations = algorithm.explain(model, graphs, index=found)
 

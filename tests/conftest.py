@@ -60,10 +60,10 @@ def explain_by_hand(
     else:
         fields |= {"prediction": torch.tensor([[0.1, 0.9]]).log().repeat(rows, 1)}
         fields |= {"target": torch.ones(rows, dtype=torch.long)}
-    pending = PendingCertificate(lambda: Certificate(0.1, 0.2, 0.05, 12))
+    pending = PendingCertificate(lambda: Certificate(0.2, 0.05, 12))
     known = Parts(tuple(Part(nodes, only, without) for nodes in parts or ()), only, without, 0.93, 0.4, holds)
     find = None if parts is None else lambda: known
-    answer = SubgraphDistribution(lambda: subgraphs, node, "policy", 16, lambda: 12.5, pending, find_parts=find)
+    answer = SubgraphDistribution(lambda: subgraphs, node, 16, 0.03, pending, find_parts=find)
     explanation = SubgraphExplanation.of(answer, x=graph.x, edge_index=graph.edge_index, **fields)
     explanation._model_config = ModelConfig(mode, "graph" if node is None else "node", "raw")
     explanation._studies = Studies(None, studies)

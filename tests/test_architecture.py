@@ -11,13 +11,14 @@ import gflowexplainer
 
 ROOT = Path(gflowexplainer.__file__).parent
 FLOORS = (
-    ("errors", "version"),
+    ("errors", "steering", "version"),
     ("choices", "ops", "testing"),
     ("settings", "storage"),
     ("drawing",),
     ("graphs",),
     ("model",),
     ("flow",),
+    ("evidence",),
     ("rewards",),
     ("sampler",),
     ("training", "explanation"),
@@ -65,7 +66,7 @@ def own_room(path: Path) -> str:
 def test_every_folder_has_its_floor_and_the_top_is_small():
     rooms = {own_room(path) for path in FILES}
     assert rooms == set(FLOOR)
-    assert len(list(ROOT.glob("*.py"))) <= 10
+    assert len(list(ROOT.glob("*.py"))) <= 11
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,6 +1,5 @@
 import copy
 import itertools
-import math
 from contextlib import contextmanager
 
 import networkx as nx
@@ -21,7 +20,6 @@ from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, path
 
 QUICK = {
     "max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16,
-    "evidence": "shared",  # so that masks are probabilities of the distribution alone
 }  # fmt: skip
 MODES = [
     ("multiclass_classification", "raw"),
@@ -87,33 +85,34 @@ def check(explanation, bound, num_nodes, num_edges):
         assert 0 <= float(mask.min()) <= float(mask.max()) <= 1
     subgraphs = explanation.subgraphs
     assert sum(s.probability for s in subgraphs) == pytest.approx(1)
-    assert [s.reward for s in subgraphs] == sorted((s.reward for s in subgraphs), reverse=True)
+    assert [s.probability for s in subgraphs] == sorted((s.probability for s in subgraphs), reverse=True)
     for subgraph in subgraphs:
         assert 1 <= len(subgraph) <= bound
         assert len(set(subgraph.nodes)) == len(subgraph)
         assert connected(explanation, subgraph.nodes)
-    inside, mask = torch.zeros(num_nodes), explanation.node_mask[:, 0]
+    inside, both = torch.zeros(num_nodes), torch.zeros(num_edges)
     for subgraph in subgraphs:
-        inside[list(subgraph.nodes)] += subgraph.probability
-    if explanation.weighting == "reward":
-        assert torch.allclose(inside, mask, atol=1e-5)
-    else:
-        # The policy's own probabilities, of which the samples are draws: the difference adds up, over the steps, what
-        # was drawn less its probability p, so that its variance is at most the sum of p; few draws of something rare
-        # lie further out than a normal distribution's would.
-        deviation = (mask / explanation.num_samples).sqrt()
-        assert ((inside - mask).abs() <= 4 * deviation + 2 / explanation.num_samples).all()
-        assert (mask[inside > 0] > 0).all()
+        there = torch.zeros(num_nodes)
+        there[list(subgraph.nodes)] = subgraph.probability
+        inside += there
+        both += torch.minimum(*there[explanation.edge_index])
+    assert torch.allclose(inside, explanation.node_mask[:, 0], atol=1e-6)
+    assert torch.allclose(both, explanation.edge_mask, atol=1e-6)
 
 
 def same(one, other):
     # Probabilities of the policy are real numbers, which another order of summation may change in the last digits.
     torch.testing.assert_close(one.node_mask, other.node_mask, atol=1e-5, rtol=0)
     torch.testing.assert_close(one.edge_mask, other.edge_mask, atol=1e-5, rtol=0)
-    assert [s.nodes for s in one.subgraphs] == [s.nodes for s in other.subgraphs]
-    for a, b in zip(one.subgraphs, other.subgraphs, strict=True):
-        assert a.probability == pytest.approx(b.probability)
-        assert a.reward == pytest.approx(b.reward, rel=1e-4)
+    # What is improbable may be dropped by a rounding, and changes its place.
+    mine, theirs = ({frozenset(s.nodes): s for s in e.subgraphs} for e in (one, other))
+    for nodes in mine.keys() | theirs.keys():
+        a, b = mine.get(nodes), theirs.get(nodes)
+        if a is None or b is None:
+            assert (a or b).probability < 1e-3
+            continue
+        assert a.probability == pytest.approx(b.probability, rel=1e-3, abs=1e-5)
+        assert a.reward == pytest.approx(b.reward, rel=1e-3)
         assert a.prediction_only == pytest.approx(b.prediction_only, abs=1e-5)
         assert a.prediction_without == pytest.approx(b.prediction_without, abs=1e-5)
 
@@ -221,10 +220,10 @@ def graph_case(**changes):
     return graphs, GraphModel(), GFlowExplainer(**{**QUICK, **changes})
 
 
-@pytest.mark.parametrize("weighting", ["policy", "reward"])
+@pytest.mark.parametrize("preset", ["default", "context"])
 @pytest.mark.parametrize("fitted", [True, False])
-def test_a_node_is_explained_the_same_alone_and_in_any_batch(fitted, weighting):
-    graph, model, algorithm = node_case(weighting=weighting)
+def test_a_node_is_explained_the_same_alone_and_in_any_batch(fitted, preset):
+    graph, model, algorithm = node_case(preset=preset)
     if fitted:
         algorithm.fit(model, graph, [0, 1, 2], progress=False)
     batch = algorithm.explain(model, graph, [3, 9, 12], progress=False)
@@ -235,8 +234,7 @@ def test_a_node_is_explained_the_same_alone_and_in_any_batch(fitted, weighting):
         assert [s.nodes for s in one.subgraphs][:1] == [s.nodes for s in other.subgraphs][:1]
         assert torch.allclose(one.node_mask, other.node_mask, atol=1e-4)
         assert torch.allclose(one.edge_mask, other.edge_mask, atol=1e-4)
-        if weighting == "policy" or not fitted:
-            same(one, other)
+        same(one, other)
 
 
 @pytest.mark.parametrize("fitted", [True, False])
@@ -378,40 +376,43 @@ def updates_counted():
         handle.remove()
 
 
-def test_fit_explains_unseen_instances_without_training():
-    graph, model, algorithm = node_case(epochs=20)
+@pytest.mark.parametrize("preset", ["default", "context"])
+def test_fit_explains_unseen_instances_without_training(preset):
+    graph, model, algorithm = node_case(epochs=5, preset=preset)
     records = []
     with updates_counted() as count:
         same_one = algorithm.fit(model, graph, range(8), progress=False, callback=lambda _, r: records.append(r))
-        assert len(count) >= len(records) == 20
+        # Only a reward that asks the model is learned by a network.
+        assert (len(count) >= len(records) == 5) if preset == "context" else not count
     assert same_one is algorithm
     assert algorithm.is_fitted
     with updates_counted() as count:
         explanations = algorithm.explain(model, graph, range(8, 16))
     assert not count
     for explanation in explanations:
-        check(explanation, 4, graph.num_nodes, graph.num_edges)
+        if preset == "default":
+            check(explanation, 4, graph.num_nodes, graph.num_edges)
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])
 def test_unseen_instances_are_explained_without_asking_for_rewards(level):
-    # With this budget the model is asked about one subgraph at a time.
-    graphs, model, algorithm = node_case(memory_budget=1) if level == "node" else graph_case(memory_budget=1)
+    graphs, model, algorithm = node_case() if level == "node" else graph_case()
     trained, unseen = ([0, 1, 2], [5, 9]) if level == "node" else ([0, 1, 2], [3, 5])
     algorithm.fit(model, graphs, trained, progress=False)
     asked = []
-    handle = model.register_forward_pre_hook(lambda *_: asked.append(1))
+    handle = model.register_forward_pre_hook(lambda _, given: asked.append(given[0].size(0)))
     explanations = algorithm.explain(model, graphs, unseen)
-    # The model is evaluated on the whole only, at most once for each explained instance, and not for what is listed.
-    assert len(asked) <= len(unseen)
+    sizes = [int((e.node_mask >= 0).sum()) for e in explanations]
+    # The model is evaluated on the whole, and without each single node; what is listed asks nothing more.
+    rows = sum(asked)
+    assert rows <= sum(size * (size + 4) for size in sizes)
     listed = sum(len(explanation.subgraphs) for explanation in explanations)
-    assert len(asked) <= len(unseen)
-    # Looked at, each subgraph is evaluated by itself and left out.
-    asked.clear()
+    assert sum(asked) == rows
+    assert listed > sum(sizes)
     for explanation in explanations:
         assert len(explanation.subgraphs[0].prediction_only) == len(explanation.subgraphs[0].prediction_without)
     handle.remove()
-    assert 0 < len(asked) <= 2 * listed
+    assert sum(asked) > rows
 
 
 def test_instances_for_which_a_gpu_has_no_room_are_explained_in_halves(monkeypatch):
@@ -441,14 +442,14 @@ def refuse(*_, **__):
 
 
 def test_an_interrupted_fit_is_taken_up_again(tmp_path):
-    graph, model, algorithm = node_case(epochs=12)
+    graph, model, algorithm = node_case(epochs=12, preset="context")
     straight = algorithm.fit(model, graph, [0, 1, 2], progress=False)
 
     def interrupt(trainer, record):
         if record["iteration"] == 5:
             raise KeyboardInterrupt
 
-    again = GFlowExplainer(**{**QUICK, "epochs": 12})
+    again = GFlowExplainer(preset="context", **{**QUICK, "epochs": 12})
     with pytest.raises(KeyboardInterrupt):
         again.fit(model, graph, [0, 1, 2], folder=tmp_path, progress=False, callback=interrupt)
     assert not again.is_fitted
@@ -462,13 +463,14 @@ def test_an_interrupted_fit_is_taken_up_again(tmp_path):
     same(GFlowExplainer.load(tmp_path).explain(model, graph, 9)[0], straight.explain(model, graph, 9)[0])
 
 
-def test_save_and_load(tmp_path):
-    graphs, model, algorithm = graph_case(weighting="reward", seed=5)
+@pytest.mark.parametrize("preset", ["default", "context"])
+def test_save_and_load(tmp_path, preset):
+    graphs, model, algorithm = graph_case(preset=preset, seed=5)
     algorithm.fit(model, graphs[:3], progress=False)
     algorithm.save(tmp_path / "here")
     loaded = GFlowExplainer.load(tmp_path / "here")
     assert repr(loaded) == repr(algorithm)
-    assert (loaded.settings, loaded.settings_alone) == (algorithm.settings, algorithm.settings_alone)
+    assert loaded.settings == algorithm.settings
     for one, other in zip(loaded.explain(model, graphs), algorithm.explain(model, graphs), strict=True):
         same(one, other)
 
@@ -538,14 +540,11 @@ def test_presets(preset):
 def test_training_brings_the_network_near_its_target():
     graph, model = path(6), NodeModel(seed=3)
     short, long = (
-        GFlowExplainer(max_nodes=3, beta=2.0, epochs=epochs).explain(model, graph, 2)[0].certificate
+        GFlowExplainer(preset="context", max_nodes=3, beta=4.0, epochs=epochs).explain(model, graph, 2)[0].certificate
         for epochs in (1, 100)
     )
     assert long.num_subgraphs == 6
     assert long.distance < 0.1 < short.distance
-    weighed = GFlowExplainer(max_nodes=3, beta=2.0, epochs=1, weighting="reward", num_samples=512)
-    certificate = weighed.explain(model, graph, 2)[0].certificate
-    assert certificate.shown_distance < 0.5 * certificate.distance
 
 
 def test_import_is_light_and_small():
@@ -680,7 +679,7 @@ WRONG = {
     ),
     "unknown setting": (lambda: GFlowExplainer(max_node=3), ConfigError, "max_nodes"),
     "unknown preset": (lambda: GFlowExplainer(preset="papper"), ConfigError, "paper"),
-    "unknown weighting": (lambda: GFlowExplainer(weighting="rewards"), ConfigError, "'reward'"),
+    "unknown reward": (lambda: GFlowExplainer(reward="contexts"), ConfigError, "'context'"),
     "no samples": (lambda: GFlowExplainer(num_samples=0), ConfigError, "num_samples"),
     "size as text": (lambda: GFlowExplainer(max_nodes="8"), ConfigError, "whole number"),
     "fit by identities": (
@@ -718,7 +717,7 @@ def test_without_a_fit_a_subgraph_is_as_large_as_was_asked_for(size: int) -> Non
     graph = Data(x=torch.randn(size, 3, generator=torch.Generator().manual_seed(1)), edge_index=ends)
     e = GFlowExplainer(max_nodes=4, seed=0).explain(GraphModel(), [graph], progress=False)[0]
     assert all(len(subgraph) >= min(size, 2) for subgraph in e.subgraphs)
-    assert math.isnan(e.effective_sample_size)
-    assert e.summary().to_dict()["effective_sample_size"] is None
-    assert not any("effective" in warning for warning in e.warnings)
-    assert e.certificate.shown_distance == pytest.approx(0, abs=1e-6)
+    assert e.error == 0
+    assert e.summary().to_dict()["error"] == 0
+    assert not any("may be off" in warning for warning in e.warnings)
+    assert e.certificate.distance == pytest.approx(0, abs=1e-9)

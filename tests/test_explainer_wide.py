@@ -9,7 +9,7 @@ CONFIG = {"mode": "multiclass_classification", "task_level": "node", "return_typ
 
 
 def explained(data, model):
-    explainer = GFlowExplainer(max_nodes=4, epochs=2, num_samples=8, reference_nodes=4, num_contexts=2)
+    explainer = GFlowExplainer(max_nodes=4, epochs=2, num_samples=8, num_contexts=2)
     return explainer.explain(model, data, [5], model_config=CONFIG, progress=False)[0]
 
 

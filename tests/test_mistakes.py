@@ -22,7 +22,7 @@ from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, random_graph
 
 CLASSES = {"mode": "multiclass_classification", "return_type": "raw"}
-QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2, "reference_nodes": 4}
+QUICK = {"max_nodes": 3, "epochs": 2, "num_contexts": 2}
 
 
 def explain(model=None, data=None, **more):
@@ -189,19 +189,18 @@ def test_a_lazy_model():
         explain(nn.Sequential(GCNConv(-1, 3)))
 
 
-def test_weights_that_are_no_numbers_and_a_consensus_of_another_shape(tmp_path):
+def test_weights_that_are_no_numbers_and_evidence_of_another_shape(tmp_path):
     data, model = random_graph(10), NodeModel()
     GFlowExplainer(**QUICK).fit(model, data, [0, 1], folder=tmp_path, progress=False)
     path = tmp_path / "explainer.safetensors"
     sections, meta = read_checkpoint(path)
-    name = next(name for name, value in sections["network"].items() if value.is_floating_point())
-    spoiled = sections["network"] | {name: torch.full_like(sections["network"][name], torch.nan)}
-    write_checkpoint(path, sections | {"network": spoiled}, meta)
+    weight = sections["evidence"]["weight"]
+    spoiled = sections["evidence"] | {"weight": torch.full_like(weight, torch.nan)}
+    write_checkpoint(path, sections | {"evidence": spoiled}, meta)
     with pytest.raises(CheckpointError, match="NaN or infinity"):
         GFlowExplainer.load(tmp_path)
-    weight = sections["consensus"]["weight"]
-    write_checkpoint(path, sections | {"consensus": sections["consensus"] | {"weight": weight[:, :1].clone()}}, meta)
-    with pytest.raises(GFlowExplainerError, match="consensus"):
+    write_checkpoint(path, sections | {"evidence": sections["evidence"] | {"weight": weight[:, :1].clone()}}, meta)
+    with pytest.raises(GFlowExplainerError, match="fit again"):
         _ = GFlowExplainer.load(tmp_path).explain(model, data, 3)[0].subgraphs
 
 

@@ -22,14 +22,12 @@ NAMES = {
         "batch_size",
         "rollouts",
         "descents",
-        "reference_nodes",
         "replays",
         "seed",
     ],
     "real": [
         "beta",
         "keep_probability",
-        "pooling",
         "epsilon",
         "temperature",
         "learning_rate",
@@ -38,10 +36,10 @@ NAMES = {
         "clip_norm",
         "locator_share",
     ],
-    "switch": ["relative_beta", "model_embeddings", "node_identities"],
+    "switch": ["model_embeddings", "node_identities"],
     "choice": [
         "reward",
-        "evidence",
+        "expectation",
         "removal",
         "direction",
         "start",
@@ -66,16 +64,8 @@ def test_every_setting_is_tested_here() -> None:
     + [(name, value) for name in NAMES["real"] for value in (True, "7", None, float("inf"), float("nan"))]
     + [(name, value) for name in NAMES["switch"] for value in (1, "yes", None)]
     + [(name, value) for name in NAMES["choice"] for value in ("nonsense", 3, None)]
-    + [
-        (name, value)
-        for name in NAMES["whole"]
-        if name not in ("replays", "max_updates", "reference_nodes", "seed")
-        for value in (0, -1)
-    ]
-    + [
-        (name, -1)
-        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "reference_nodes")
-    ]
+    + [(name, value) for name in NAMES["whole"] if name not in ("replays", "max_updates", "seed") for value in (0, -1)]
+    + [(name, -1) for name in ("replays", "epsilon", "weight_decay", "clip_norm", "max_updates")]
     + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
     + [(name, value) for name in ("final_rate", "locator_share") for value in (0, -0.1, 1.5)]
     + [("keep_probability", value) for value in (-0.1, 1.5)]
@@ -92,17 +82,14 @@ def test_values_that_make_no_sense(name: str, value: Any) -> None:
     [
         ({"max_nodes": 0}, "'max_nodes' must be at least 1 (got 0)."),
         ({"max_nodes": 2.5}, "'max_nodes' must be a whole number (got 2.5)."),
-        ({"keep_probability": 1.2}, "'keep_probability' must lie in [0, 1] (got 1.2)."),
+        ({"keep_probability": 1.2}, "'keep_probability' must lie in (0, 1] (got 1.2)."),
         ({"beta": 0}, "'beta' must be a positive number (got 0)."),
         ({"beta": float("nan")}, "'beta' must be a finite number (got nan)."),
-        ({"relative_beta": "no"}, "'relative_beta' must be True or False (got 'no')."),
+        ({"model_embeddings": "no"}, "'model_embeddings' must be True or False (got 'no')."),
         ({"epsilon": 1.1}, "'epsilon' must lie in [0, 1] (got 1.1)."),
         ({"min_nodes": 5, "max_nodes": 4}, "'min_nodes' (5) must not exceed 'max_nodes' (4)."),
         ({"removal": "isolated"}, "Did you mean 'isolate'?"),
-        ({"removal": "automatic"}, "'removal' must be one of 'auto', 'induced', 'isolate' (got 'automatic')."),
-        ({"reward": "concensus"}, "Did you mean 'consensus'?"),
-        ({"pooling": -0.5}, "'pooling' must be at least 0 (got -0.5)."),
-        ({"pooling": float("inf")}, "'pooling' must be a finite number (got inf)."),
+        ({"reward": "evidense"}, "Did you mean 'evidence'?"),
         ({"max_updates": -1}, "'max_updates' must be at least 0 (got -1)."),
         ({"max_updates": 2.5}, "'max_updates' must be a whole number (got 2.5)."),
         ({"objective": "flow_machting"}, "Did you mean 'flow_matching'?"),
@@ -118,8 +105,7 @@ def test_messages_say_what_to_do(values: dict[str, Any], message: str) -> None:
     [
         {"max_nodes": 1, "min_nodes": 1},
         {"min_nodes": 8},
-        {"pooling": 0, "max_updates": 0},
-        {"pooling": 2, "removal": "auto"},
+        {"max_updates": 0, "removal": "isolate"},
         {"keep_probability": 1, "final_rate": 1, "locator_share": 1.0},
         {"epsilon": 0, "clip_norm": 0, "weight_decay": 0, "replays": 0},
         {"epsilon": 1, "beta": 1e-9, "seed": -3},
@@ -147,16 +133,14 @@ def test_paper_preset_is_the_papers() -> None:
 
 def test_context_preset_is_the_context_reward() -> None:
     context = Settings.preset("context")
-    assert (context.reward, context.max_nodes, context.min_nodes) == ("context", 7, 1)
-    assert (context.num_contexts, context.keep_probability) == (32, 0.7)
-    assert (context.beta, context.relative_beta) == (20.0, False)
+    assert context.reward == "context"
+    assert not context.is_sampled_directly
 
 
-def test_default_is_the_consensus_reward() -> None:
+def test_default_is_the_evidence_reward_sampled_without_a_network() -> None:
     assert Settings.preset() == Settings()
-    settings = Settings()
-    assert (settings.reward, settings.removal, settings.objective) == ("consensus", "auto", "log_partition_variance")
-    assert (settings.beta, settings.relative_beta, settings.max_nodes) == (4.0, True, 20)
+    assert Settings().reward == "evidence"
+    assert Settings().is_sampled_directly
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:

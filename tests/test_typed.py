@@ -288,10 +288,11 @@ class Relational(nn.Module):
 def test_typed_edges_in_one_graph():
     graph = random_graph(14, seed=1)
     graph.edge_type = (graph.edge_index.sum(dim=0) % 2).long()
-    algorithm = GFlowExplainer(**QUICK, evidence="shared").fit(Relational(), graph, [0, 1, 2, 3], progress=False)
-    consensus = algorithm._fitted.sampler.consensus
-    # Classes, nodes, edges, and edges of each of the two relations.
-    assert consensus.weight.size(1) == 3 + 2 + 2
+    algorithm = GFlowExplainer(**QUICK).fit(Relational(), graph, [0, 1, 2, 3], progress=False)
+    learned = algorithm._fitted.sampler.learned
+    # Kinds of nodes, nodes, edges, and edges of each of the two relations.
+    kinds = sum(basis.size(1) for basis in learned.kinds.basis.values())
+    assert learned.weight.size(1) == kinds + 2 + 2
     assert algorithm.explain(Relational(), graph, [5])[0].validate()
 
 

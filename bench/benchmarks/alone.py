@@ -29,12 +29,7 @@ from gflowexplainer.storage.files import write_text
 EVERY = {"tree-cycles": 6, "tree-grid": 30, "ba-shapes": 12, "ba-community": 12}
 """Every n-th instance is chosen."""
 SEEDS = (0, 1, 2)
-TOGETHER, CHOSEN = "fitted to all", "fitted to the chosen"
-UNFITTED: dict[str, dict[str, Any]] = {
-    "without a fit": {},
-    "without a fit, inference='flow'": {"inference": "flow"},
-    "without a fit, reference_nodes=0": {"reference_nodes": 0},
-}
+TOGETHER, CHOSEN, ALONE = "fitted to all", "fitted to the chosen", "without a fit"
 
 
 def measure(dataset: str, every: int, seed: int) -> dict[str, Any]:
@@ -52,8 +47,7 @@ def measure(dataset: str, every: int, seed: int) -> dict[str, Any]:
         explainer = GFlowExplainer(seed=seed)
         explainer.fit(loaded.model, data, fitted_to, progress=False, model_config=CONFIG)
         auc[name] = _auc(explainer, loaded, data, chosen, truth)[0]
-    for name, changes in UNFITTED.items():
-        auc[name], seconds[name] = _auc(GFlowExplainer(seed=seed, **changes), loaded, data, chosen, truth)
+    auc[ALONE], seconds[ALONE] = _auc(GFlowExplainer(seed=seed), loaded, data, chosen, truth)
     sizes = {"instances": len(whole), "chosen": len(chosen)}
     return {"seed": seed, **sizes, "auc": auc, "seconds": seconds, **loaded.facts}
 
@@ -80,17 +74,16 @@ def publish(folder: Path) -> None:
     accuracy, calls = [], []
     for dataset, runs in stored["datasets"].items():
         name = f"{dataset}, {runs[0]['chosen']} of {runs[0]['instances']}"
-        accuracy.append((name, *(number(fmean(run["auc"][way] for run in runs)) for way in runs[0]["auc"])))
-        for way in UNFITTED:
-            first = median(run["seconds"][way][0] for run in runs)
-            later = median(second for run in runs for second in run["seconds"][way][1:])
-            slowest = max(second for run in runs for second in run["seconds"][way])
-            calls.append((dataset, way, *(f"{value:.2f}" for value in (first, later, slowest))))
+        accuracy.append((name, *(number(fmean(run["auc"][way] for run in runs)) for way in (TOGETHER, CHOSEN, ALONE))))
+        first = median(run["seconds"][ALONE][0] for run in runs)
+        later = median(second for run in runs for second in run["seconds"][ALONE][1:])
+        slowest = max(second for run in runs for second in run["seconds"][ALONE])
+        calls.append((dataset, *(f"{value:.2f}" for value in (first, later, slowest))))
     seeds = len(next(iter(stored["datasets"].values())))
-    head = ("", TOGETHER, CHOSEN, *UNFITTED)
+    head = ("", TOGETHER, CHOSEN, ALONE)
     made = [
         Table("AUC (own) on the chosen instances", head, tuple(accuracy)),
-        Table("Seconds of a call, 2 threads", ("", "", "first call", "next calls", "slowest"), tuple(calls)),
+        Table("Seconds of a call without a fit, 2 threads", ("", "first call", "next calls", "slowest"), tuple(calls)),
     ]
     text = join(made, "markdown", [f"`{stored['command']}`, {seeds} seeds, default settings."])
     write_text(folder / "summary.md", text)

@@ -1,7 +1,7 @@
 """Hubs: what an explanation beside one takes, and what the bound on the nodes of a computation graph does.
 
-First a neighbour of a hub of 10^3 to 10^6 neighbours is explained, alone and by default settings but for fewer epochs,
-in a process of its own. Then, on a graph grown by preferential attachment, for several bounds: how far a prediction on
+First a neighbour of a hub of 10^3 to 10^6 neighbours is explained, alone and by default settings, in a process of its
+own. Then, on a graph grown by preferential attachment, for several bounds: how far a prediction on
 the kept nodes is from the true one, where they are kept by relevance and where the nearest are, and what it costs.
 """
 
@@ -34,7 +34,7 @@ from gflowexplainer.storage.files import write_text
 
 DEGREES = (10**3, 10**4, 10**5, 10**6)
 BOUNDS = (125, 250, 500, 1000, 2000, 4000)
-WIDTH, CLASSES, HOPS, EPOCHS = 16, 4, 3, 20
+WIDTH, CLASSES, HOPS = 16, 4, 3
 GROWN, ATTACHED, ASKED = 20_000, 4, 40
 PEER_EPOCHS_LEFT_OUT_FROM = 10**6
 
@@ -61,12 +61,10 @@ def beside_a_hub(leaves: int, peer: bool) -> dict[str, Any]:
         model, data = make_model(), hub_graph(leaves)
         index = GraphIndex.build(data.edge_index, leaves + 1)
         small = hub_graph(20)
-        GFlowExplainer(epochs=2).explain(model, small, 1, progress=False)
+        GFlowExplainer().explain(model, small, 1, progress=False)
         with growth(found, "bytes"):
             began = time.thread_time()
-            (explanation,) = GFlowExplainer(epochs=EPOCHS).explain(
-                model, data, leaves // 2, graph_index=index, progress=False
-            )
+            (explanation,) = GFlowExplainer().explain(model, data, leaves // 2, graph_index=index, progress=False)
             found["seconds"] = time.thread_time() - began
         found["left_out"] = explanation.left_out
         if peer:
@@ -92,8 +90,8 @@ def cost_of(bound: int) -> dict[str, Any]:
         model, data = make_model(), grown_graph()
         found["graph"] = checksum({"x": data.x, "edge_index": data.edge_index})
         index = GraphIndex.build(data.edge_index, GROWN)
-        GFlowExplainer(epochs=2).explain(model, hub_graph(20), 1, progress=False)
-        algorithm = GFlowExplainer(epochs=EPOCHS, max_graph_nodes=bound)
+        GFlowExplainer().explain(model, hub_graph(20), 1, progress=False)
+        algorithm = GFlowExplainer(max_graph_nodes=bound)
         with growth(found, "bytes"):
             began = time.thread_time()
             algorithm.explain(model, data, GROWN // 2, graph_index=index, progress=False)
@@ -167,7 +165,7 @@ def tables(hubs: list[dict[str, Any]], grown: dict[str, Any]) -> list[Table]:
     ]
     peer = "PyG GNNExplainer, 10 epochs"
     heads = ("neighbours of the hub", "left out", "explain (s)", "peak (MB)", f"{peer} (s)", "its peak (MB)")
-    title = f"One neighbour of a hub, max_graph_nodes={Settings().max_graph_nodes}, {EPOCHS} epochs, one thread"
+    title = f"One neighbour of a hub, max_graph_nodes={Settings().max_graph_nodes}, one thread"
     bounds = ("max_graph_nodes", "distance, by relevance", "distance, nearest first", "class changes, by relevance")
     return [
         Table(title, heads, tuple(first)),

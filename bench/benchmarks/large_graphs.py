@@ -35,12 +35,12 @@ from gflowexplainer.testing import random_graph
 
 SIZES = (10**4, 10**5, 10**6, 10**7)
 BLOCK, WIDTH, CLASSES, HOPS = 50, 16, 4, 3
-FITTED, EXPLAINED, EPOCHS = 16, 32, 20
+FITTED, EXPLAINED = 16, 32
 PEER_EPOCHS, PEER_UP_TO = 10, 10**6
 OURS = ("cut", "fit", "explain")
 LABELS = {
     "cut": "cut out",
-    "fit": f"fit ({EPOCHS} epochs)",
+    "fit": "fit",
     "explain": "explain",
     "k_hop_subgraph": "PyG k_hop_subgraph",
     "gnn_explainer": f"PyG GNNExplainer ({PEER_EPOCHS} epochs)",
@@ -94,9 +94,9 @@ def measure(folder: str, peer: bool) -> dict[str, Any]:
     with threads(1):
         # What is loaded or set up once for all is no cost of an instance.
         small = ring(20 * BLOCK * 4)
-        warm = GFlowExplainer(epochs=2).fit(model, small, [7], progress=False)
+        warm = GFlowExplainer().fit(model, small, [7], progress=False)
         warm.explain(model, small, [7])
-        algorithm = GFlowExplainer(epochs=EPOCHS, seed=0)
+        algorithm = GFlowExplainer(seed=0)
         timed("cut", EXPLAINED, lambda: cut(data, nodes, index, limit))
         timed("fit", FITTED, lambda: algorithm.fit(model, data, nodes[::2], graph_index=index, progress=False))
         timed("explain", EXPLAINED, lambda: algorithm.explain(model, data, nodes, graph_index=index))

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -41,7 +41,6 @@ DATASETS = ("ba-shapes", "tree-cycles")
 SAMPLES, SEED = 64, 0
 OURS, SINGLE, GNN, PG = "ours", "ours, one a call", "PyG GNNExplainer", "PyG PGExplainer"
 LOOKED, ONE = "ours, predictions looked at", "ours, one a call of explain"
-OURS_GPU = "ours, preset gpu"
 GNN_HERE, PG_HERE = "GNNExplainer, batched here", "PGExplainer, batched here"
 FILES = {"cpu": "results.json", "cuda": "results-cuda.json"}
 CONFIG = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
@@ -57,7 +56,6 @@ class Lengths:
         rounds: How often everything is timed.
         copies: Copies of the graph from which many instances are explained.
         threads: Threads on a CPU; a single one feels other work on the machine least.
-        changes: Changed settings of ours.
     """
 
     gnn_epochs: int = 200
@@ -67,12 +65,11 @@ class Lengths:
     rounds: int = 3
     copies: int = 50
     threads: int = 2
-    changes: dict[str, Any] = field(default_factory=dict)
 
 
 ON_GPU = 167
 """Copies of the graph on a GPU, which is idle with fewer: some ten thousand instances."""
-QUICK = Lengths(gnn_epochs=20, gnn_instances=2, pg_epochs=2, rounds=2, copies=5, threads=1, changes={"max_updates": 20})
+QUICK = Lengths(gnn_epochs=20, gnn_instances=2, pg_epochs=2, rounds=2, copies=5, threads=1)
 
 
 def load(dataset: str, device: str) -> Loaded:
@@ -228,15 +225,13 @@ def measure(dataset: str, lengths: Lengths, device: str) -> dict[str, Any]:
         return finished
 
     # First calls load and set up what later ones find.
-    fit_ours(loaded, max_updates=2)
+    fit_ours(loaded)
     peers.fit_pg(epochs=1)
     trainings = {
-        OURS: done(lambda: learned.update({OURS: fit_ours(loaded, **lengths.changes)})),
+        OURS: done(lambda: learned.update({OURS: fit_ours(loaded)})),
         PG: done(peers.fit_pg),
         PG_HERE: done(lambda: batched[PG_HERE].fit(subject(), SEED)),
     }
-    if device == "cuda":
-        trainings[OURS_GPU] = done(lambda: learned.update({OURS_GPU: fit_ours(loaded, preset="gpu")}))
     training = interleaved(trainings, lengths.rounds, warm=True)
     ours, few = learned[OURS], lengths.pg_instances
     explaining = interleaved(
@@ -299,9 +294,8 @@ def tables(stored: dict[str, Any]) -> list[Table]:
     """Makes the tables of explaining, training and many instances on one device."""
     lengths = stored["lengths"]
     where = f"{stored['device']}, {stored['threads']} threads, {lengths['rounds']} rounds"
-    ours = ", ".join([f"{SAMPLES} samples", *(f"{name} {value}" for name, value in lengths["changes"].items())])
     learned = {
-        **dict.fromkeys((OURS, OURS_GPU, SINGLE, LOOKED, ONE), ours),
+        **dict.fromkeys((OURS, SINGLE, LOOKED, ONE), f"{SAMPLES} particles"),
         **dict.fromkeys((GNN, GNN_HERE), f"{lengths['gnn_epochs']} updates"),
         **dict.fromkeys((PG, PG_HERE), f"{lengths['pg_epochs']} epochs"),
     }

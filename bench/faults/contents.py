@@ -134,7 +134,7 @@ def bad_checkpoints(here: Path) -> Iterator[Case]:
                 )  # fmt: skip
         for label, part in sections.items():
             for name, tensor in part.items():
-                if not tensor.is_floating_point() or kind == "explanation":
+                if not tensor.is_floating_point() or not tensor.numel() or kind == "explanation":
                     continue
                 spoiled = {**sections, label: {**part, name: torch.full_like(tensor, NAN)}}
                 other = here / kind / path.name

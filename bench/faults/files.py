@@ -70,6 +70,8 @@ def _files(here: Path) -> list[tuple[Path, Callable[[], object], str | None]]:
     """Writes one file of each kind; returns how it is read, and what comes out of a whole one."""
     data, model = random_graph(12), NodeModel()
     algorithm = GFlowExplainer(**QUICK).fit(model, data, [0, 1], folder=here / "fit", progress=False)
+    trained = {**QUICK, "preset": "context", "num_contexts": 4}
+    GFlowExplainer(**trained).fit(model, data, [0, 1], folder=here / "trained", progress=False)
     explanation = algorithm.explain(model, data, [3])[0]
     explanation.save(here / "explanation.safetensors")
     run = Run.begin(here / "run", "explain", {}, identity={"x": "1"})
@@ -86,12 +88,15 @@ def _files(here: Path) -> list[tuple[Path, Callable[[], object], str | None]]:
         plain = [s.to_dict() for s in explanation.subgraphs]
         return content_digest([plain, dict(explanation.items()), explanation.warnings])
 
-    def explainer() -> str:
-        fitted: Any = GFlowExplainer.load(here / "fit")
-        return content_digest([fitted._fitted.sampler.sections(), fitted.settings.to_dict(), fitted.num_samples])
+    def explainer(folder: str) -> Callable[[], str]:
+        def read() -> str:
+            fitted: Any = GFlowExplainer.load(here / folder)
+            return content_digest([fitted._fitted.sampler.sections(), fitted.settings.to_dict(), fitted.num_samples])
+
+        return read
 
     def checkpoint() -> str:
-        return content_digest(list(read_checkpoint(here / "fit" / "checkpoint.safetensors")))
+        return content_digest(list(read_checkpoint(here / "trained" / "checkpoint.safetensors")))
 
     def case() -> str:
         return content(Run.open(here / "run").case("node 3").explanation)
@@ -101,8 +106,9 @@ def _files(here: Path) -> list[tuple[Path, Callable[[], object], str | None]]:
 
     stored = "node-3.safetensors"
     readers: list[tuple[Path, Callable[[], object], bool]] = [
-        (here / "fit" / "explainer.safetensors", explainer, True),
-        (here / "fit" / "checkpoint.safetensors", checkpoint, True),
+        (here / "fit" / "explainer.safetensors", explainer("fit"), True),
+        (here / "trained" / "explainer.safetensors", explainer("trained"), True),
+        (here / "trained" / "checkpoint.safetensors", checkpoint, True),
         (here / "explanation.safetensors", lambda: content(_load(here / "explanation.safetensors")), True),
         (here / "run" / "explanations" / stored, case, True),
         (here / "run" / "cases" / stored, case, True),

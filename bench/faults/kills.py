@@ -21,7 +21,7 @@ from gflowexplainer.sources import save_graphs
 from gflowexplainer.testing import NodeModel, random_graph
 from gflowexplainer.training.trainer import Trainer
 
-SETTINGS: dict[str, Any] = {"max_nodes": 4, "epochs": 12, "batch_size": 4}
+SETTINGS: dict[str, Any] = {"preset": "context", "max_nodes": 4, "epochs": 12, "batch_size": 4}
 
 
 def kill_until(
@@ -96,7 +96,7 @@ def explains(kills: int) -> Count:
         here = Path(home)
         save_graphs(here / "graph.safetensors", random_graph(16, 0.1))
         words = ["explain", "--model", "gflowexplainer.testing:NodeModel", "--data", str(here / "graph.safetensors")]
-        words += ["--index", "0-5", "--max-nodes", "3", "--set", "epochs=2", "--quiet"]
+        words += ["--index", "0-5", "--max-nodes", "3", "--quiet"]
         names = [f"node {node}" for node in range(6)]
         truth: list[str] = []
 

@@ -19,7 +19,8 @@ from gflowexplainer.errors import CheckpointError, GFlowExplainerError
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
 from gflowexplainer.training.interrupts import Terminated
 
-QUICK: dict[str, Any] = {"max_nodes": 4, "epochs": 3, "batch_size": 2, "num_samples": 16}
+QUICK: dict[str, Any] = {"preset": "context", "max_nodes": 4, "epochs": 3, "batch_size": 2, "num_samples": 16}
+"""Of a reward for which a network is trained, so that there is something to interrupt."""
 
 
 def full_disks(number: int) -> Count:

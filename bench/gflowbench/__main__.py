@@ -5,7 +5,13 @@ from gflowexplainer.cli.application import app
 
 if __name__ == "__main__":
     known = {command.callback for command in app.registered_commands}
-    for command in (demo.demo, evaluate.evaluate, reproduce.reproduce, datasets.datasets, leaderboard.leaderboard):
+    for command in (
+        demo.demonstrate,
+        evaluate.evaluate,
+        reproduce.reproduce,
+        datasets.datasets,
+        leaderboard.leaderboard,
+    ):
         if command not in known:
             app.command()(command)
     app(prog_name="gflowexplainer")

@@ -33,44 +33,25 @@ class Choice(str, Enum):
 class RewardType(Choice):
     """How well a subgraph preserves the prediction, by which measurement."""
 
-    consensus = "consensus"
+    evidence = "evidence"
     context = "context"
     prediction = "prediction"
     regularized = "regularized"
 
 
-class Inference(Choice):
-    """How subgraphs are found: sampled by a trained flow network, or by a beam search under the same reward.
-
-    ``auto``: by the flow network that was fitted, and without a fit by the search, which needs no training.
-    """
-
-    auto = "auto"
-    flow = "flow"
-    search = "search"
-
-
 class Removal(Choice):
-    """What "without the other nodes" means: they go, or they stay without their edges."""
+    """What "without a node" means: it goes with its edges, or it stays without them."""
 
-    auto = "auto"
     induced = "induced"
     isolate = "isolate"
 
 
-class EvidenceType(Choice):
-    """What the consensus tells nodes apart by (:mod:`~gflowexplainer.rewards.evidence`)."""
+class Expectation(Choice):
+    """Which prediction is the target of the paper's reward: on the whole, on the subgraph, or the class alone."""
 
-    auto = "auto"
-    shared = "shared"
-    features = "features"
-    own = "own"
-    both = "both"
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether it means the same in every instance, so that nothing is measured in the explained one."""
-        return self in (EvidenceType.shared, EvidenceType.features)
+    whole = "whole"
+    subgraph = "subgraph"
+    label = "label"
 
 
 class Direction(Choice):
@@ -137,10 +118,3 @@ class ParentRule(Choice):
     dag = "dag"
     sequence = "sequence"
     graph = "graph"
-
-
-class Weighting(Choice):
-    """What probabilities are estimated from: how often the policy samples, or samples weighed by their reward."""
-
-    policy = "policy"
-    reward = "reward"

@@ -12,8 +12,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 
-from gflowexplainer.choices import Inference, PolicyType, Weighting
-from gflowexplainer.errors import ConfigError, check_counts
+from gflowexplainer.errors import ConfigError, InstanceError, check_counts
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.explanation.joint import JointExplanation
@@ -26,10 +25,9 @@ from gflowexplainer.inference.explainer_arguments import (
     check_remove_link,
     refuse_settings,
 )
-from gflowexplainer.inference.explainer_file import LATER, OPTIONS, read_explainer, write_explainer
+from gflowexplainer.inference.explainer_file import OPTIONS, read_explainer, write_explainer
 from gflowexplainer.inference.explaining import Explaining
 from gflowexplainer.inference.fitted_state import FittedState
-from gflowexplainer.inference.without_fit import refuse_search, refuse_very_many, settings_alone, way_of
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.hops import check_hops
 from gflowexplainer.model.kept import ModelCache
@@ -37,12 +35,14 @@ from gflowexplainer.model.requests import AnyTask
 from gflowexplainer.model.task_builder import TaskBuilder
 from gflowexplainer.model.typed import TypedPredictor
 from gflowexplainer.ops.memory import batch_budget
-from gflowexplainer.rewards.evidence_report import EvidenceReport
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
-from gflowexplainer.training.distributed import Fabric
+from gflowexplainer.training.distributed import Fabric, Ranks
 from gflowexplainer.training.folder import writing
 from gflowexplainer.training.trainer import Callback, Trainer, learning
+
+_MOST_ALONE = 100
+"""Predictions that one call of PyG's ``Explainer`` explains without ``index`` and without a fit."""
 
 
 class GFlowExplainer(ExplainerAlgorithm):
@@ -50,28 +50,23 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     .. code-block:: python
 
-        algorithm = GFlowExplainer(max_nodes=8, seed=0)
+        algorithm = GFlowExplainer(seed=0)
         explainer = Explainer(model, algorithm, explanation_type="model", node_mask_type="object",
                               edge_mask_type="object", model_config=dict(mode="multiclass_classification",
                                                                          task_level="node", return_type="raw"))
         explanation = explainer(data.x, data.edge_index, index=42)
 
-    Without :meth:`fit`, each asked instance is searched by itself, and nodes learn what preserves their class from
-    reference nodes, once for a model and a graph. After :meth:`fit`, the one trained flow network explains any instance
-    of the same model, also unseen ones, at once.
+    Without :meth:`fit`, what preserves a class is learned from reference nodes of the same graph, once for a model and
+    a graph. :meth:`fit` learns it from the instances that it is given, and better from many; what was learned explains
+    any instance of the same model, also unseen ones.
 
     The same seed gives the same answer on every run, and an instance is explained the same alone and among others.
 
     Args:
         preset: Name of the settings to begin with; see :meth:`Settings.preset`.
-        num_samples: Subgraphs sampled for each explanation.
-        weighting: ``"policy"``: probabilities are how often the flow network samples a subgraph. ``"reward"``: samples
-            are weighed by their reward, so that they are right for this one instance even where the network is off.
-        inference: ``"flow"``: a flow network is trained and samples subgraphs; without a fit, one for each instance
-            (:data:`~gflowexplainer.inference.without_fit.ALONE`). ``"search"``: a beam search, as wide as
-            ``num_samples``, under the same reward; nothing is trained. ``"auto"``: the flow network after a fit.
-            Without one the search, but for links, and where a setting of the network, of its training or of another
-            reward is given: then a flow network for each.
+        num_samples: Particles of each size that an explanation is sampled with, and as many again where the
+            distribution is not exact and two runs are compared; more are taken where these do not agree. Of rewards
+            that ask the model, the subgraphs that a trained flow network samples.
         num_hops: Message-passing steps of the models to explain; counted if not given.
         certificate_limit: Connected subgraphs up to which the exact distance is computed when it is asked for.
         memory_budget: Bytes that one batch of work may take, roughly; by default 1 GiB on a CPU, and a quarter of the
@@ -89,8 +84,6 @@ class GFlowExplainer(ExplainerAlgorithm):
         *,
         preset: str = "default",
         num_samples: int = 64,
-        weighting: str = "policy",
-        inference: str = "auto",
         num_hops: int | None = None,
         certificate_limit: int = 20_000,
         memory_budget: int | None = None,
@@ -105,10 +98,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             check_counts(memory_budget=memory_budget)
         check_hops(num_hops)
         self.settings = Settings.preset(preset, **settings)
-        self.settings_alone = settings_alone(preset, settings)
         self.num_samples = num_samples
-        self.weighting = Weighting.of("weighting", weighting).value
-        self.inference = Inference.of("inference", inference).value
         self.num_hops = num_hops
         self.certificate_limit = certificate_limit
         self.memory_budget = memory_budget
@@ -121,7 +111,7 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is a trained flow network."""
+        """Whether :meth:`fit` has learned something."""
         return self._fitted is not None
 
     def supports(self) -> bool:
@@ -166,7 +156,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         at_hand = self._samples_at_hand
         config, task = self._tasks.of_call(model, x, edge_index, kwargs, index=index, target=target, at_hand=at_hand)
         if index is None and self._fitted is None:
-            refuse_very_many(len(task))
+            _refuse_very_many(len(task))
         found = self._explain(task, config, progress=False)
         explanation = found[0] if len(found) == 1 else JointExplanation.of(found)
         if connected:
@@ -196,7 +186,10 @@ class GFlowExplainer(ExplainerAlgorithm):
         fabric: Fabric | None = None,
         **kwargs: Any,
     ) -> GFlowExplainer:
-        """Trains one flow network on many instances; from then on it explains any instance of the same model.
+        """Learns from many instances; from then on it explains any instance of the same model.
+
+        What is learned is what nodes of a kind usually bring to a prediction. For a reward that asks the model, one
+        flow network is trained instead.
 
         Attributes of the data that the model's ``forward`` takes by name, such as ``edge_attr``, are passed along.
 
@@ -238,17 +231,17 @@ class GFlowExplainer(ExplainerAlgorithm):
             arguments=kwargs,
         )
         self.settings.check_task(task.predictor.level, shared=True)
-        refuse_search(self.inference, task.predictor.level)
         identity = None if folder is None else task.identity(self.settings.to_dict())
         with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
-            trainer = Trainer(FlowSampler(self.settings, task.inputs()), fabric=fabric, identity=identity)
-            if self.inference != Inference.search:
+            sampler = FlowSampler(self.settings, task.inputs())
+            if not self.settings.is_sampled_directly:
+                trainer = Trainer(sampler, fabric=fabric, identity=identity)
                 trainer.run(folder, progress=progress, callback=callback)
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
             name = self._kept.fingerprint(task.model)
-            self._fitted = FittedState(trainer.sampler.state(), name, config_to_dict(config), identity)
-            if folder is not None and trainer.ranks.first:
+            self._fitted = FittedState(sampler.state(), name, config_to_dict(config), identity)
+            if folder is not None and Ranks(fabric).first:
                 self.save(folder)
         return self
 
@@ -290,19 +283,14 @@ class GFlowExplainer(ExplainerAlgorithm):
         return self._explain(task, config, progress=progress)
 
     def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
-        level = task.predictor.level
-        self.settings.check_task(level)
-        refuse_search(self.inference, level)
+        self.settings.check_task(task.predictor.level)
         name = self._kept.fingerprint_of(task.predictor)
         if self._fitted is not None:
             self._fitted.refuse_others(name, config)
         explaining = Explaining(
             settings=self.settings,
-            settings_alone=self.settings_alone,
             fitted=self._fitted,
             num_samples=self.num_samples,
-            weighting=self.weighting,
-            inference=way_of(self.inference, level, self._preset, self._changes, fitted=self.is_fitted),
             certificate_limit=self.certificate_limit,
             budget=batch_budget(self.memory_budget, task.index.device),
             model_name=name,
@@ -310,23 +298,11 @@ class GFlowExplainer(ExplainerAlgorithm):
         )
         return ExplanationList(explaining.explain(task, progress=progress))
 
-    def evidence_report(self) -> EvidenceReport:
-        """Returns which evidence the fit chose, and how well each predicts the model where it was not fitted.
-
-        A chosen evidence that explains little of what can be reproduced does not describe the model, and neither do
-        explanations by it. ``print`` shows it as a table.
-        """
-        if self._fitted is None or self._fitted.sampler.consensus is None:
-            raise ConfigError(
-                "Only a fitted explainer with reward='consensus' has chosen among kinds of evidence. Call fit first."
-            )
-        return EvidenceReport.of(self._fitted.sampler.consensus)
-
     def save(self, folder: str | Path) -> None:
         """Stores the fitted explainer in ``folder``: safetensors and JSON, no pickle. The model is not stored."""
         if self._fitted is None:
             raise ConfigError("This explainer has not been fitted, so there is nothing to store. Call fit first.")
-        options = {name: getattr(self, name) for name in (*OPTIONS, *LATER)}
+        options = {name: getattr(self, name) for name in OPTIONS}
         write_explainer(folder, self._fitted, self._preset, self._changes, options)
 
     @classmethod
@@ -353,9 +329,18 @@ class GFlowExplainer(ExplainerAlgorithm):
 
     @property
     def _samples_at_hand(self) -> bool:
-        """Whether few explanations are sampled as well on the CPU: nothing is trained, and the network is small."""
-        return self._fitted is not None and self.settings.policy == PolicyType.additive
+        """Whether few explanations are sampled as well on the CPU: nothing is trained."""
+        return self._fitted is not None and self.settings.is_sampled_directly
 
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._changes.items())
         return f"{type(self).__name__}(preset={self._preset!r}{shown}, fitted={self.is_fitted})"
+
+
+def _refuse_very_many(count: int) -> None:
+    """Refuses to explain very many predictions one after the other that nobody has named."""
+    if count > _MOST_ALONE:
+        raise InstanceError(
+            f"No 'index' means all {count} predictions, and each would be explained by itself. Pass the 'index' of "
+            "those to explain, or call 'fit' first."
+        )

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gflowexplainer.choices import RewardType
 from gflowexplainer.errors import CheckpointError
+from gflowexplainer.evidence.learned import Learned, learn
 from gflowexplainer.flow import objectives
-from gflowexplainer.flow.cpu_record import CpuRecord
 from gflowexplainer.flow.network import SIZES, FlowNetwork, NetworkInputs
 from gflowexplainer.flow.objectives import Loss, VisitedFlows
 from gflowexplainer.flow.policy import log_outflow
@@ -23,9 +22,8 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.rewards.consensus import Consensus
-from gflowexplainer.rewards.consensus_reward import ConsensusReward
-from gflowexplainer.rewards.factory import prepare_reward
+from gflowexplainer.rewards.evidence_reward import EvidenceReward
+from gflowexplainer.rewards.factory import build_reward
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import Sections
 
@@ -35,29 +33,29 @@ class SamplerState:
     """All that a sampler has learned.
 
     Attributes:
-        network: Weights of the flow network by name.
-        consensus: What preserves predictions in general; ``None`` where the reward learns nothing.
+        network: Weights of the flow network by name; empty where particles sample without one.
+        learned: What kinds of nodes usually bring; ``None`` where the reward learns nothing.
     """
 
     network: dict[str, Tensor]
-    consensus: Consensus | None = None
+    learned: Learned | None = None
 
     def sections(self) -> Sections:
         """Returns the sections of a file."""
-        agreed = {} if self.consensus is None else {"consensus": self.consensus.tensors()}
-        return {"network": self.network} | agreed
+        found: Sections = {"network": self.network} if self.network else {}
+        return found | ({} if self.learned is None else {"evidence": self.learned.tensors()})
 
     @classmethod
     def from_sections(cls, sections: Mapping[str, dict[str, Tensor]]) -> SamplerState:
         """Reads what :meth:`sections` gave."""
-        if "network" not in sections:
-            raise CheckpointError("The file holds no flow network.")
-        for label in ("network", "consensus"):
+        if "network" not in sections and "evidence" not in sections:
+            raise CheckpointError("The file holds neither evidence nor a flow network.")
+        for label in ("network", "evidence"):
             for name, tensor in sections.get(label, {}).items():
                 if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-                    raise CheckpointError(f"The weights '{name}' of the {label} hold NaN or infinity. Fit again.")
-        agreed = sections.get("consensus")
-        return cls(sections["network"], None if agreed is None else Consensus.from_tensors(agreed))
+                    raise CheckpointError(f"The tensor '{name}' of the {label} holds NaN or infinity. Fit again.")
+        learned = sections.get("evidence")
+        return cls(sections.get("network", {}), None if learned is None else Learned.from_tensors(learned))
 
 
 def _bounded(settings: Settings, inputs: TaskInputs, state: SamplerState | None) -> Settings:
@@ -83,18 +81,17 @@ def _with_bound(settings: Settings, max_nodes: int) -> Settings:
 
 
 class FlowSampler:
-    """Samples connected subgraphs of some instances, in proportion to their reward once it is trained.
+    """Samples connected subgraphs of some instances in proportion to their reward.
 
     Args:
         settings: All settings.
         inputs: The instances, with what the model says of them.
         state: What an earlier sampler learned, to see these instances by.
-        consensus: What preserves predictions in general, where it was learned elsewhere and the network was not.
+        learned: What kinds of nodes usually bring, where it was learned elsewhere.
         network: A network with the weights of ``state``, from another sampler on the same device, to use again.
 
     Attributes:
         reward: How well a subgraph of these instances preserves its prediction.
-        network_inputs: What the network sees of the instances.
     """
 
     def __init__(
@@ -103,29 +100,31 @@ class FlowSampler:
         inputs: TaskInputs,
         state: SamplerState | None = None,
         *,
-        consensus: Consensus | None = None,
+        learned: Learned | None = None,
         network: FlowNetwork | None = None,
     ) -> None:
         self.inputs = inputs
         self.settings = settings = _bounded(settings, inputs, state)
         if state is not None:
-            if state.consensus is None and settings.reward == RewardType.consensus:
-                raise CheckpointError("What was stored holds no consensus reward, or one of another version.")
-            consensus = state.consensus
-        if consensus is not None:
-            consensus = consensus.to(self.instances.device)
-        self.reward: Reward = prepare_reward(settings, inputs, consensus)
-        self.network_inputs = NetworkInputs.of(
-            self.instances, inputs.embedding, settings, self.predictor.num_hops, self.reward.node_values()
-        )
+            learned = state.learned
+        if settings.is_sampled_directly and learned is None and state is None:
+            learned = learn(inputs, settings.seed, settings.removal)
+        if learned is not None:
+            learned = learned.to(self.instances.device)
+        self.reward: Reward = build_reward(settings, inputs, learned)
         if network is not None and network.fits(self.network_inputs):
             self.network = network.with_settings(settings)
-        elif state is not None:
+        elif state is not None and state.network:
             self.network = FlowNetwork(settings, self.network_inputs, state.network)
 
     @cached_property
+    def network_inputs(self) -> NetworkInputs:
+        """What the network sees of the instances."""
+        return NetworkInputs.of(self.instances, self.inputs.embedding, self.settings, self.predictor.num_hops)
+
+    @cached_property
     def network(self) -> FlowNetwork:
-        """The flow network; a new one is made when it is asked for, since a search needs none."""
+        """The flow network; a new one is made when it is asked for, since particles need none."""
         return FlowNetwork(self.settings, self.network_inputs)
 
     @property
@@ -140,17 +139,13 @@ class FlowSampler:
 
     def state(self) -> SamplerState:
         """Returns all that was learned, on the CPU."""
-        network = {name: value.detach().cpu() for name, value in self.network.state_dict().items()}
-        agreed = self.reward.consensus.to("cpu") if isinstance(self.reward, ConsensusReward) else None
-        return SamplerState(network, agreed)
+        if isinstance(self.reward, EvidenceReward):
+            return SamplerState({}, self.reward.learned.to("cpu"))
+        return SamplerState({name: value.detach().cpu() for name, value in self.network.state_dict().items()})
 
     def sample(self, instance: Tensor, *stream: int, **how: Any) -> Rollouts:
         """Grows one subgraph for each entry of ``instance`` ``[R]``; see :meth:`FlowNetwork.sample`."""
         return self.network.sample(self.network_inputs, instance, *stream, **how)
-
-    def record(self, instance: Tensor, *stream: int, **how: Any) -> CpuRecord | None:
-        """Does the same by NumPy, where that can be; see :meth:`FlowNetwork.record`."""
-        return self.network.record(self.network_inputs, instance, *stream, **how)
 
     def starts(self, instance: Tensor) -> Tensor | None:
         """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""

@@ -10,7 +10,7 @@ from typing import Any
 from gflowexplainer.choices import (
     Choice,
     Direction,
-    EvidenceType,
+    Expectation,
     Measure,
     Objective,
     ParentRule,
@@ -21,10 +21,11 @@ from gflowexplainer.choices import (
     StartRule,
 )
 from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.steering import BETA
 
 CHOICES: dict[str, type[Choice]] = {
     "reward": RewardType,
-    "evidence": EvidenceType,
+    "expectation": Expectation,
     "removal": Removal,
     "direction": Direction,
     "start": StartRule,
@@ -35,13 +36,6 @@ CHOICES: dict[str, type[Choice]] = {
     "parents": ParentRule,
 }
 """Settings that are choices."""
-SEARCH_SETTINGS = frozenset(
-    {
-        *("max_nodes", "min_nodes", "beta", "relative_beta", "num_contexts", "keep_probability", "evidence", "removal"),
-        *("direction", "pooling", "max_graph_nodes", "reference_nodes", "seed"),
-    }
-)
-"""Settings of what is looked for. The others are of other rewards, of the network or of its training."""
 
 
 @dataclass(frozen=True)
@@ -51,22 +45,18 @@ class Settings:
     Attributes:
         max_nodes: Largest explanation (K).
         min_nodes: Smallest explanation.
-        reward: ``"consensus"``, ``"context"``, ``"prediction"`` (the paper's) or ``"regularized"`` (RG-Explainer's).
-        beta: Reward exponent.
-        relative_beta: Whether ``beta`` counts in units of each instance's spread of log-rewards.
-        num_contexts: Contexts in which each subgraph is evaluated (M), of the context and the consensus reward.
-        keep_probability: Probability that a context keeps a node (alpha). With 0 the consensus chooses between .5 and
-            .8, by what predicts the model better; the context reward takes .5.
-        evidence: What the consensus tells nodes apart by: ``"shared"`` (what means the same in every instance),
-            ``"features"`` (that, and of nodes their features), ``"own"`` (what the model loses without the node),
-            ``"both"`` shared and own, or ``"auto"``: chosen by what predicts the model on instances that were not
-            fitted (:mod:`~gflowexplainer.rewards.learning`).
-        removal: ``"induced"``, ``"isolate"`` or ``"auto"``: of graphs, the one whose answers agree better between
-            instances; ``"induced"`` for nodes and for rewards other than the consensus.
+        reward: ``"evidence"``, ``"context"``, ``"prediction"`` (the paper's) or ``"regularized"`` (RG-Explainer's). The
+            first is a closed form of what was learned; the others ask the model about every subgraph, and a flow
+            network is trained to sample by them.
+        beta: Reward exponent; of the evidence reward in units of its spread within an instance.
+        num_contexts: Contexts in which the context reward evaluates each subgraph (M).
+        keep_probability: Probability that such a context keeps a node (alpha).
+        expectation: Of the paper's reward (equation 10): ``"whole"``, ``"subgraph"`` or ``"label"``; see
+            :class:`~gflowexplainer.rewards.prediction.PredictionReward`.
+        removal: What it means that a node is gone: ``"induced"`` (it goes) or ``"isolate"`` (its edges go, as is right
+            where a model averages over all nodes of a graph).
         direction: Of a value, what is explained: ``"any"`` contribution, those that raise it (``"up"``) or that lower
             it (``"down"``).
-        pooling: Instances of a class at which the consensus believes the class and all classes alike, where it tells
-            classes apart; a tenth and a hundredth of it are tried too.
         max_graph_nodes: Largest computation graph of a node; of a larger one the nodes most relevant to the explained
             one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`).
         start: Where graph-level explanations begin: ``"anywhere"`` or at the node of a ``"locator"``.
@@ -83,8 +73,6 @@ class Settings:
         max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
         rollouts: Subgraphs grown for each of them.
-        reference_nodes: Other nodes of the graph that a consensus is learned from where a node is explained without
-            a fit; fewer, those with the smallest computation graphs, where these are large.
         descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.
@@ -99,15 +87,13 @@ class Settings:
 
     max_nodes: int = 20
     min_nodes: int = 2
-    reward: RewardType = RewardType.consensus
-    beta: float = 4.0
-    relative_beta: bool = True
+    reward: RewardType = RewardType.evidence
+    beta: float = BETA
     num_contexts: int = 16
-    keep_probability: float = 0.0
-    evidence: EvidenceType = EvidenceType.auto
-    removal: Removal = Removal.auto
+    keep_probability: float = 0.5
+    expectation: Expectation = Expectation.whole
+    removal: Removal = Removal.induced
     direction: Direction = Direction.any
-    pooling: float = 30.0
     max_graph_nodes: int = 1000
     start: StartRule = StartRule.anywhere
     policy: PolicyType = PolicyType.additive
@@ -123,7 +109,6 @@ class Settings:
     batch_size: int = 64
     rollouts: int = 8
     descents: int = 4
-    reference_nodes: int = 32
     epsilon: float = 0.05
     temperature: float = 1.0
     replays: int = 0
@@ -141,7 +126,7 @@ class Settings:
         counts = ("max_nodes", "min_nodes", "num_contexts", "max_graph_nodes", "hidden", "epochs", "batch_size")
         for name in (*counts, "rollouts", "descents"):
             self._at_least(name, 1)
-        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "pooling", "max_updates", "reference_nodes"):
+        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "max_updates"):
             self._at_least(name, 0)
         for name in ("beta", "temperature", "learning_rate"):
             if getattr(self, name) <= 0:
@@ -149,8 +134,8 @@ class Settings:
         for name in ("final_rate", "locator_share"):
             if not 0 < getattr(self, name) <= 1:
                 raise ConfigError(f"'{name}' must lie in (0, 1] (got {getattr(self, name)!r}).")
-        if not 0 <= self.keep_probability <= 1:
-            raise ConfigError(f"'keep_probability' must lie in [0, 1] (got {self.keep_probability!r}).")
+        if not 0 < self.keep_probability <= 1:
+            raise ConfigError(f"'keep_probability' must lie in (0, 1] (got {self.keep_probability!r}).")
         if self.epsilon > 1:
             raise ConfigError(f"'epsilon' must lie in [0, 1] (got {self.epsilon!r}).")
         if not -(2**63) <= self.seed < 2**63:
@@ -158,6 +143,11 @@ class Settings:
         if self.min_nodes > self.max_nodes:
             raise ConfigError(f"'min_nodes' ({self.min_nodes}) must not exceed 'max_nodes' ({self.max_nodes}).")
         self._check_measure()
+
+    @property
+    def is_sampled_directly(self) -> bool:
+        """Whether particles sample in proportion to the reward, so that no flow network is trained."""
+        return self.reward == RewardType.evidence
 
     def check_task(self, level: str, *, shared: bool = False) -> None:
         """Refuses combinations that make no sense for a task; those that never do are refused when they are set.
@@ -229,11 +219,10 @@ class Settings:
     def preset(cls, name: str = "default", **changes: Any) -> Settings:
         """Returns a named set of settings, with ``changes``.
 
-        ``"default"``: the consensus reward with the additive policy. ``"gpu"``: the same in fewer and larger updates,
-        which suit a machine that is slow to begin and fast to calculate. ``"context"``: the context reward, which is
-        each instance's own. ``"paper"``: the paper's table of hyper-parameters, its network, its reward and its loss in
-        raw form. ``"sequence"`` and ``"graph"``: the default with the paper's two ablations of the parents, every
-        subgraph counted alike.
+        ``"default"``: the evidence reward, sampled by particles. ``"context"``: the context reward, which is each
+        instance's own, and a flow network trained for it. ``"paper"``: the paper's table of hyper-parameters, its
+        network, its reward and its loss in raw form. ``"sequence"`` and ``"graph"``: the context reward with the
+        paper's two ablations of the parents.
         """
         one_of("preset", name, tuple(PRESETS))
         return cls.from_dict({**PRESETS[name], **changes})
@@ -257,13 +246,11 @@ class Settings:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "gpu": {"max_updates": 16, "descents": 10, "rollouts": 32},
     "context": {
         "max_nodes": 7,
         "min_nodes": 1,
         "reward": "context",
         "beta": 20.0,
-        "relative_beta": False,
         "num_contexts": 32,
         "keep_probability": 0.7,
         "measure": "uniform",
@@ -275,7 +262,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "min_nodes": 1,
         "reward": "prediction",
         "beta": 1.0,
-        "relative_beta": False,
         "policy": "paper",
         "propagation": "frontier",
         "start": "locator",
@@ -293,6 +279,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "clip_norm": 0.0,
         "locator_share": 0.2,
     },
-    "sequence": {"parents": "sequence", "measure": "uniform"},
-    "graph": {"parents": "graph", "measure": "uniform"},
 }
+for _parents in ("sequence", "graph"):
+    PRESETS[_parents] = {**PRESETS["context"], "parents": _parents}

@@ -221,12 +221,12 @@ def test_values_of_settings():
     from gflowexplainer.cli.options import assignments
 
     found = assignments(
-        ["beta=50", "reward=prediction", "relative_beta=true", "model_embeddings=False", "epsilon=1e-2"]
+        ["beta=50", "reward=prediction", "node_identities=true", "model_embeddings=False", "epsilon=1e-2"]
     )
     assert found == {
         "beta": 50,
         "reward": "prediction",
-        "relative_beta": True,
+        "node_identities": True,
         "model_embeddings": False,
         "epsilon": 0.01,
     }

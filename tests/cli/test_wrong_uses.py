@@ -84,7 +84,7 @@ WRONG = [
     ([*ONE, "--return-type", "probs"], 1, ""),
     ([*ONE, "--mode", "regression", "--return-type", "probs"], 2, "'raw' values"),
     ([*ONE, "--preset", "papre"], 2, "Did you mean 'paper'"),
-    ([*ONE, "--set", "weighting=rewards"], 2, "Did you mean 'reward'"),
+    ([*ONE, "--set", "reward=contexts"], 2, "Did you mean 'context'"),
     ([*ONE, "--set", "self=1"], 2, "cannot say that"),
     ([*ONE, "--set", "bta=3"], 2, "Did you mean 'beta'"),
     ([*ONE, "--set", "beta"], 2, "takes NAME=VALUE"),

@@ -26,9 +26,7 @@ def by_hand():
         RankedSubgraph.of((4, 0), 0.25, 0.5, (0.7, 0.3), (0.1, 0.9)),
     )
     certificate = Certificate(0.1, 0.2, 0.05, 12)
-    answer = SubgraphDistribution(
-        lambda: subgraphs, 4, "policy", 16, lambda: 12.5, PendingCertificate(lambda: certificate)
-    )
+    answer = SubgraphDistribution(lambda: subgraphs, 4, 16, 0.03, PendingCertificate(lambda: certificate))
     node = torch.tensor([1.0, 0.75, 0, 0, 1.0])
     source, target = graph.edge_index
     inside = (node[source] > 0) & (node[target] > 0)
@@ -50,7 +48,7 @@ def test_ranking(by_hand):
     assert by_hand.top(9) == [best, second]
     assert (best.class_only, best.class_without) == (1, 0)
     assert len(best) == 3
-    assert by_hand.effective_sample_size == 12.5
+    assert by_hand.error == 0.03
     assert by_hand.explained_node == 4
     assert by_hand.certificate.distance == 0.1
     assert by_hand.validate()
@@ -227,7 +225,7 @@ def test_missing_extras(by_hand, monkeypatch, package, use):
 def test_an_empty_explanation_says_so():
     empty = SubgraphExplanation()
     assert "SubgraphExplanation" in empty._repr_html_()
-    for use in ("subgraphs", "certificate", "effective_sample_size"):
+    for use in ("subgraphs", "certificate", "error"):
         with pytest.raises(ConfigError, match="empty"):
             getattr(empty, use)
 

@@ -55,11 +55,11 @@ def test_words_for_a_terminal(house_case):
     explanation = house_case().explanation
     text = repr(explanation)
     assert text.splitlines()[0] == "SubgraphExplanation of node 4"
-    for said in ("class 1 (0.90)", "3 nodes 4, 0, 1; probability 0.750", "16, worth 12.5", ".certificate"):
+    for said in ("class 1 (0.90)", "3 nodes 4, 0, 1; probability 0.750", "off by about 0.03", ".certificate"):
         assert said in text
     assert max(map(len, text.splitlines())) < 120
-    assert explanation.certificate.distance == 0.1
-    assert "distance 0.100" in repr(explanation)
+    assert explanation.certificate.distance == 0.2
+    assert "distance 0.200" in repr(explanation)
     assert repr(explanation.subgraphs[0]) == "RankedSubgraph(nodes=(4, 0, 1), probability=0.750, reward=0.675)"
     assert "SubgraphExplanation of node 4" in unescape(explanation._repr_html_())
 

@@ -17,8 +17,8 @@ SUBGRAPH = RankedSubgraph.of((4, 0, 1), 0.75, 0.9, (0.2, 0.8), (0.6, 0.4))
 
 
 def distribution(**more):
-    pending = PendingCertificate.computed(Certificate(0.1, 0.2, 0.05, 12))
-    return SubgraphDistribution(lambda: [SUBGRAPH], 4, "policy", 16, lambda: 12.5, pending, **more)
+    pending = PendingCertificate.computed(Certificate(0.2, 0.05, 12))
+    return SubgraphDistribution(lambda: [SUBGRAPH], 4, 16, 0.03, pending, **more)
 
 
 def test_there_and_back_through_json():
@@ -28,7 +28,7 @@ def test_there_and_back_through_json():
     assert after.subgraphs == (SUBGRAPH,)
     assert after.subgraphs[0].prediction_only == (0.2, 0.8)
     assert after.prediction_kept == (0.1, 0.9)
-    assert after.certificate.get() == Certificate(0.1, 0.2, 0.05, 12)
+    assert after.certificate.get() == Certificate(0.2, 0.05, 12)
 
 
 def test_distributions_of_before_the_bound_are_read():

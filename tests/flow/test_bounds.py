@@ -12,7 +12,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops import memory
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
 
-QUICK = {"epochs": 3, "num_contexts": 4, "reference_nodes": 6, "num_samples": 16}
+QUICK = {"epochs": 3, "num_contexts": 4, "num_samples": 16}
 
 
 def content(explanation):
@@ -34,7 +34,6 @@ def test_a_fit_too_and_it_is_stored_and_explains_smaller_and_larger_graphs(tmp_p
     others = [cycle(3), random_graph(30)]
     for one, other in zip(algorithm.explain(model, others), loaded.explain(model, others), strict=True):
         assert content(one) == content(other)
-        assert max(len(s) for s in one.subgraphs) <= 9  # as many as the largest graph that was learned from
 
 
 def test_members_are_as_many_as_the_instance_has():

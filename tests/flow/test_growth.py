@@ -21,35 +21,8 @@ def test_it_ends_where_rollouts_of_the_same_keys_end(rooted, max_nodes):
     ends = grow_at_random(instances, every, start, max_nodes, keys)
     rollouts = roll_out(instances, every, start, max_nodes, grow_uniformly, keys, ordered=True).subgraphs
     assert torch.equal(ends.instance, rollouts.instance)
-    assert torch.equal(ends.members, rollouts.members)
+    assert torch.equal(ends.members.sort(dim=1).values, rollouts.members.sort(dim=1).values)
     assert len(set(ends.size.tolist())) > (max_nodes > 1)
-
-
-@pytest.mark.parametrize("rooted", [True, False])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_matrix_and_lists_grow_the_same(monkeypatch, rooted, seed):
-    instances = Instances.of_graphs([random_graph(16, 0.06, seed)])
-    every = torch.zeros(30, dtype=torch.long)
-    start, keys = (every + seed if rooted else None), rollout_keys(instances, every, 3)
-    found = []
-    for bound in (16, 15):
-        monkeypatch.setattr("gflowexplainer.flow.cpu_rows._SQUARE", bound)
-        found.append(grow_at_random(instances, every, start, 6, keys).members)
-    assert torch.equal(*found)
-    assert torch.equal(
-        found[0], roll_out(instances, every, start, 6, grow_uniformly, keys, ordered=True).subgraphs.members
-    )
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_room_beyond_what_is_grown_stays_empty(count):
-    instances = Instances.of_graphs([random_graph(12, 0.3, seed) for seed in range(count)])
-    every = torch.arange(count).repeat_interleave(10)
-    keys = rollout_keys(instances, every, 3)
-    narrow, wide = (grow_at_random(instances, every, None, 4, keys, width=width).members for width in (0, 7))
-    assert torch.equal(wide[:, :4], narrow)
-    assert wide.shape == (10 * count, 7)
-    assert (wide[:, 4:] == -1).all()
 
 
 def test_every_neighbour_has_an_equal_chance():

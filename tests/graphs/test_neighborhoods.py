@@ -164,7 +164,7 @@ leaves = 100_000
 leaf = torch.arange(1, leaves + 1)
 edges = torch.cat([torch.stack([torch.zeros_like(leaf), leaf]), torch.stack([leaf, leaf % leaves + 1])], dim=1)
 data = Data(x=torch.randn(leaves + 1, 16), edge_index=torch.cat([edges, edges.flip(0)], dim=1))
-settings = dict(epochs=1, num_contexts=1, rollouts=4, reference_nodes=2) | json.loads(sys.argv[1])
+settings = dict(epochs=1, num_contexts=1, rollouts=4) | json.loads(sys.argv[1])
 algorithm, model = GFlowExplainer(**settings), GCN(16, 32, 3, 4)
 for node in (0, 50_000):
     (explanation,) = algorithm.explain(model, data, node, progress=False)

@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -11,45 +12,32 @@ from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
 from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import follow_policy, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.graphs.subgraphs import Subgraphs, marginals
 from gflowexplainer.inference.estimates import (
-    effective_sizes,
+    disagreement,
     estimate_from_policy,
-    estimate_from_samples,
     expected_marginals,
     importance_weights,
     reward_weights,
+    shares,
 )
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import cycle, house, path, random_graph, star
 
 
-def test_samples_are_counted():
-    instances = Instances.of_graphs([house()])
-    samples = Subgraphs(torch.zeros(4, dtype=torch.long), torch.tensor([[0, 1], [1, 0], [0, 1], [0, 3]]))
-    reading = estimate_from_samples(instances, samples)
-    torch.testing.assert_close(reading.node, torch.tensor([1, 0.75, 0, 0.25, 0], dtype=torch.double))
-    assert sorted(reading.probability.tolist()) == pytest.approx([0.25, 0.75])
-    assert float(effective_sizes(instances, samples, torch.zeros(4))) == pytest.approx(4)
+def frequencies(instances, samples, log_weight=None):
+    """Probability of each node and neighbour entry by the share of the samples that hold them."""
+    return marginals(instances, samples, shares(instances, samples, log_weight))
 
 
 def test_weights_are_normalised_within_each_instance():
     instances = Instances.of_graphs([house(), house()])
     samples = Subgraphs(torch.tensor([0, 0, 1]), torch.tensor([[0, 1], [0, 3], [5, 6]]))
     log_weight = torch.tensor([3.0, 1.0, 1e-30]).log()
-    reading = estimate_from_samples(instances, samples, log_weight)
-    assert reading.node[:5].tolist() == pytest.approx([1, 0.75, 0, 0.25, 0])
-    assert reading.node[5:].tolist() == pytest.approx([1, 1, 0, 0, 0])
-    sizes = effective_sizes(instances, samples, log_weight)
-    assert sizes.tolist() == pytest.approx([1 / (0.75**2 + 0.25**2), 1])
-
-
-def test_an_instance_without_samples_has_no_sample_size():
-    instances = Instances.of_graphs([house(), house()])
-    samples = Subgraphs(torch.tensor([1, 1]), torch.tensor([[5, 6], [5, 8]]))
-    reading = estimate_from_samples(instances, samples)
-    assert effective_sizes(instances, samples, torch.zeros(2)).tolist() == pytest.approx([0, 2])
-    assert not reading.node[:5].any()
+    node, _ = frequencies(instances, samples, log_weight)
+    assert node[:5].tolist() == pytest.approx([1, 0.75, 0, 0.25, 0])
+    assert node[5:].tolist() == pytest.approx([1, 1, 0, 0, 0])
+    assert shares(instances, samples).tolist() == [0.5, 0.5, 1]
 
 
 @pytest.mark.parametrize("rooted", [True, False])
@@ -74,12 +62,11 @@ def test_weighted_samples_of_any_policy_tend_to_the_target(rooted, measure):
     starts = None if start is None else start[several]
     rollouts = roll_out(instances, several, starts, 4, follow_policy(policy, encoding))
     weight = importance_weights(rollouts, reward(rollouts.subgraphs), measure=measure)
-    reading = estimate_from_samples(instances, rollouts.subgraphs, weight)
-    torch.testing.assert_close(reading.node, node, atol=0.03, rtol=0)
-    torch.testing.assert_close(reading.neighbor, edge, atol=0.03, rtol=0)
+    weighed = frequencies(instances, rollouts.subgraphs, weight)
+    torch.testing.assert_close(weighed[0], node, atol=0.03, rtol=0)
+    torch.testing.assert_close(weighed[1], edge, atol=0.03, rtol=0)
     # Counting alone gives the policy's answer, which is another one.
-    counted = estimate_from_samples(instances, rollouts.subgraphs)
-    assert (counted.node - node).abs().max() > 0.05
+    assert (frequencies(instances, rollouts.subgraphs)[0] - node).abs().max() > 0.05
 
 
 class Policies:
@@ -125,8 +112,7 @@ def test_expected_marginals_are_nearer_to_the_truth_than_counts_of_the_same_roll
     for draw in range(60):
         rollouts = case.roll_out(16, draw)
         expected.append(torch.cat(expected_marginals(rollouts)) - truth)
-        reading = estimate_from_samples(case.instances, rollouts.subgraphs)
-        counted.append(torch.cat([reading.node, reading.neighbor]) - truth)
+        counted.append(torch.cat(frequencies(case.instances, rollouts.subgraphs)) - truth)
     fewer, more = torch.stack(expected).square().mean(dim=0), torch.stack(counted).square().mean(dim=0)
     assert fewer.mean() < 0.5 * more.mean()
     rare = (truth > 0) & (truth < 0.3)
@@ -190,13 +176,18 @@ def test_the_policys_answer_counts_subgraphs_and_expects_nodes():
     inputs = NetworkInputs.of(instances, instances.x, settings, 2)
     network = FlowNetwork(settings, inputs)
     rollouts = network.sample(inputs, torch.arange(2).repeat_interleave(32), 7)
-    reading, counted = estimate_from_policy(rollouts), estimate_from_samples(instances, rollouts.subgraphs)
-    assert torch.equal(reading.subgraphs.members, counted.subgraphs.members)
-    assert torch.equal(reading.probability, counted.probability)
+    reading = estimate_from_policy(rollouts)
+    counted = Counter(
+        (i, *sorted(row))
+        for i, row in zip(rollouts.subgraphs.instance.tolist(), rollouts.subgraphs.members.tolist(), strict=True)
+    )
+    columns = reading.subgraphs.instance, reading.subgraphs.members, reading.probability
+    listed = zip(*(column.tolist() for column in columns), strict=True)
+    assert {(i, *sorted(row)): share for i, row, share in listed} == {k: n / 32 for k, n in counted.items()}
     node, edge = expected_marginals(rollouts)
     assert torch.equal(reading.node, node)
     assert torch.equal(reading.neighbor, edge)
-    assert not torch.equal(reading.node, counted.node)
+    assert not torch.equal(reading.node, frequencies(instances, rollouts.subgraphs)[0])
 
 
 class SumOfMembers:
@@ -241,7 +232,25 @@ def test_an_instance_that_is_there_twice_is_read_twice():
     encoding = policy.encode(instances, instances.x)
     rollouts = roll_out(instances, several, instances.center[several], 4, follow_policy(policy, encoding))
     assert torch.equal(rollouts.subgraphs.instance, several)
-    for reading in (estimate_from_policy(rollouts), estimate_from_samples(instances, rollouts.subgraphs)):
-        first, second = reading.node.chunk(2)
+    for node in (estimate_from_policy(rollouts).node, frequencies(instances, rollouts.subgraphs)[0]):
+        first, second = node.chunk(2)
         torch.testing.assert_close(first, second)
         assert float(first.max()) == pytest.approx(1)
+
+
+def test_disagreement_is_what_counting_and_weighing_differ_by():
+    instances = Instances.of_graphs([cycle(4), path(4)])
+    settings = Settings(max_nodes=3, measure="uniform")
+    inputs = NetworkInputs.of(instances, instances.x, settings, 2)
+    torch.manual_seed(0)
+    rollouts = FlowNetwork(settings, inputs).sample(inputs, torch.arange(2).repeat_interleave(40), 3)
+    weight = reward_weights(rollouts, SumOfMembers(), settings)
+    counted, weighed = Counter(), Counter()
+    found = zip(rollouts.subgraphs.instance.tolist(), rollouts.subgraphs.members.tolist(), strict=True)
+    for number, (i, row) in enumerate(found):
+        mine = rollouts.subgraphs.instance == i
+        counted[(i, *sorted(row))] += 1 / 40
+        weighed[(i, *sorted(row))] += float(weight[number].exp() / weight[mine].exp().sum())
+    wanted = [sum(abs(counted[k] - weighed[k]) for k in counted if k[0] == i) / 2 for i in range(2)]
+    assert disagreement(rollouts, SumOfMembers(), settings).tolist() == pytest.approx(wanted, abs=1e-6)
+    assert min(wanted) > 0

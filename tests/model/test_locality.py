@@ -25,7 +25,7 @@ from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.model.locality import find_locality
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, graph_of, house, path, random_graph
 
-QUICK = {"max_nodes": 4, "epochs": 2, "num_contexts": 4, "reference_nodes": 4, "num_samples": 16}
+QUICK = {"max_nodes": 4, "epochs": 2, "num_contexts": 4, "num_samples": 16}
 
 
 class Net(nn.Module):
@@ -173,7 +173,7 @@ class NormedGraphs(GraphModel):
         return 3 * self.readout(global_mean_pool(self.norm(self.first(x, edge_index)), batch))
 
 
-@pytest.mark.parametrize("removal", ["auto", "isolate", "induced"])
+@pytest.mark.parametrize("removal", ["isolate", "induced"])
 @pytest.mark.parametrize("make", [GraphModel, SumModel, NormedGraphs])
 def test_only_and_without_are_those_of_a_plain_loop_over_graphs(make, removal):
     model, graphs = make(), [house(), cycle(6, seed=1), random_graph(9, seed=2)]
@@ -259,7 +259,7 @@ def test_nothing_is_looked_for_twice():
     before = len(calls)
     algorithm.explain(model, data, [3])
     algorithm.explain(model, data, [4])
-    assert len(calls) == before  # the consensus asks the model nothing
+    assert 0 < len(calls) - before <= 4  # each without single nodes, and as it is; nothing is asked of subgraphs
 
 
 def test_a_model_that_only_knows_its_own_graph_is_asked_about_parts_of_it():

@@ -84,7 +84,7 @@ def test_regression_of_several_outputs_names_one_to_explain(model: nn.Module, le
     asked: dict[str, Any] = {"edge_label_index": torch.tensor([[2], [4]])} if level == "edge" else {}
     asked |= {"index": 0} if level == "node" else {}
     config = {"mode": "regression", "task_level": level, "return_type": "raw"}
-    explainer = GFlowExplainer(max_nodes=3, epochs=1, num_contexts=2, reference_nodes=4)
+    explainer = GFlowExplainer(max_nodes=3, epochs=1, num_contexts=2)
     explain = partial(explainer.explain, data=graph, progress=False, model_config=config, **asked)
     with pytest.raises(ModelError, match=r"one column \(got \d\).*explain one: .*out\[:, 0:1\]"):
         explain(model)

@@ -10,7 +10,7 @@ from torch_geometric.nn import GCNConv
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.testing import GraphModel, cycle, house, random_graph
 
-QUICK = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "reference_nodes": 6, "num_samples": 16}
+QUICK = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "num_samples": 16}
 THREADS = 4
 
 

@@ -40,4 +40,4 @@ def test_what_an_explanation_says_of_the_whole_graph(house_case):
     del explanation.prediction, explanation.target
     assert explanation.whole_prediction is None
     assert explanation.explained_class is None
-    assert (explanation.weighting, explanation.num_samples) == ("policy", 16)
+    assert (explanation.error, explanation.num_samples) == (0.03, 16)

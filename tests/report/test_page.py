@@ -193,10 +193,10 @@ def test_an_old_report_stays_until_the_new_one_is_whole(house_case, tmp_path, mo
 
 
 def test_certificates_are_computed_for_a_report_of_few(house_case):
-    assert "distance 0.100" in Reader(render(Report("r", [house_case()]))).data[0]["facts"][1]
+    assert "total variation 0.200" in Reader(render(Report("r", [house_case()]))).data[0]["facts"][1]
     many = [house_case(f"case {number}") for number in range(MOST_ASKED + 1)]
     facts = [scene["facts"][1] for scene in Reader(render(Report("r", many))).data]
-    assert all("distance 0.100" in fact for fact in facts[:-1])
+    assert all("total variation 0.200" in fact for fact in facts[:-1])
     assert facts[-1] == "No certificate was computed."
 
 

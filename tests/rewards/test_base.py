@@ -85,31 +85,6 @@ def test_beta_is_an_exponent(instances: Instances) -> None:
     torch.testing.assert_close(reward.log_reward(SOME), 2.5 * reward.log_score(SOME))
 
 
-def test_relative_beta_is_divided_by_the_spread(instances: Instances) -> None:
-    reward = SumOfIds(Predictor(NodeModel()), instances, beta=3.0, relative=True)
-    assert reward.log_reward(SOME).equal(3 * reward.log_score(SOME))  # not measured yet
-    reward.calibrate(SOME)
-    score = reward.log_score(SOME)
-    for number in range(2):
-        inside = SOME.instance == number
-        spread = score[inside].std(correction=0)
-        torch.testing.assert_close(reward.spread[number].double(), spread)
-        torch.testing.assert_close(reward.log_reward(SOME)[inside], 3 * score[inside] / spread)
-
-
-def test_spread_is_one_where_it_cannot_be_measured(instances: Instances) -> None:
-    reward = SumOfIds(Predictor(NodeModel()), instances, relative=True)
-    reward.calibrate(subgraphs_of((0, [0, 3]), (0, [1, 2])))  # no difference in 0, nothing of 1
-    assert reward.spread.tolist() == [1.0, 1.0]
-
-
-def test_absolute_beta_needs_no_spread(instances: Instances) -> None:
-    reward = SumOfIds(Predictor(NodeModel()), instances, beta=3.0)
-    reward.calibrate(SOME)
-    assert reward.spread.tolist() == [1.0, 1.0]
-    assert reward.asked == []
-
-
 def test_subgraphs_below_the_bound_are_worth_nothing_unless_they_cannot_grow(instances: Instances) -> None:
     reward = SumOfIds(Predictor(NodeModel()), instances, min_nodes=2, beta=2.0)
     bare = 2 * reward.log_score(SOME)
@@ -150,8 +125,8 @@ def test_given_target_is_taken(instances: Instances) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_measured_survives_a_checkpoint(kind: type[Reward], instances: Instances) -> None:
-    reward, again = (kind(Predictor(NodeModel()), instances, relative=True) for _ in range(2))
-    reward.calibrate(SOME)
+    reward, again = (kind(Predictor(NodeModel()), instances) for _ in range(2))
+    reward.log_score(SOME)
     again.load_tensors(reward.tensors())
     asked = again.predictor.num_evaluations
     assert again.log_reward(SOME).equal(reward.log_reward(SOME))

@@ -21,7 +21,7 @@ from gflowexplainer.storage.identity import (
 )
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house, random_graph
 
-QUICK = {"max_nodes": 3, "epochs": 4, "num_contexts": 2, "batch_size": 2}
+QUICK = {"preset": "context", "max_nodes": 3, "epochs": 4, "num_contexts": 2, "batch_size": 2}
 
 
 def weighted_graph():

@@ -20,14 +20,14 @@ from gflowexplainer.settings import Settings
 from gflowexplainer.training.distributed import launch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_trainer import CONTEXT, graph_trainer, node_trainer
+from test_trainer import PREDICTION, graph_trainer, node_trainer
 
 PAPER = Settings.preset("paper", epochs=2, max_nodes=5).to_dict()
 FEW = {"epochs": 2}
 SCENARIOS = {
     "default": (node_trainer, {}),
     "replays": (node_trainer, {"replays": 2}),
-    "context": (node_trainer, {**CONTEXT, "relative_beta": True}),
+    "prediction": (node_trainer, PREDICTION),
     "paper": (node_trainer, PAPER),
     "paper on graphs": (graph_trainer, PAPER),
     "graphs": (graph_trainer, FEW),

@@ -139,7 +139,7 @@ def test_an_ending_that_is_ignored_stays_ignored() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_fit_that_is_asked_to_end_stores_what_it_did_and_goes_on(tmp_path, number) -> None:
     graph, model = random_graph(12), NodeModel()
-    settings = {"max_nodes": 3, "epochs": 6, "num_contexts": 2, "batch_size": 2}
+    settings = {"preset": "context", "max_nodes": 3, "epochs": 6, "num_contexts": 2, "batch_size": 2}
 
     def ask(trainer, record) -> None:
         if record["iteration"] == 3:

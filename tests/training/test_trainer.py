@@ -1,9 +1,7 @@
 import json
 import os
 import signal
-from dataclasses import replace
 
-import networkx as nx
 import pytest
 import torch
 
@@ -17,7 +15,6 @@ from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.streams import Stream
-from gflowexplainer.rewards.calibration import CALIBRATED, MEASURED_NODES, random_subgraphs
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
@@ -25,8 +22,9 @@ from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.curves import METRICS
 from gflowexplainer.training.trainer import Trainer
 
-CONTEXT = {"reward": "context", "relative_beta": False, "min_nodes": 1}
-REWARDS = [{}, CONTEXT]
+CONTEXT = {"reward": "context", "beta": 4.0, "min_nodes": 1}
+PREDICTION = {"reward": "prediction", "beta": 1.0}
+REWARDS = [{}, PREDICTION]
 
 
 def node_trainer(index=(0, 3, 5), model=None, state=None, fabric=None, **settings):
@@ -36,7 +34,7 @@ def node_trainer(index=(0, 3, 5), model=None, state=None, fabric=None, **setting
     embedding = observe(model, graph.x, graph.edge_index)[1][instances.node_id]
     with torch.no_grad():
         evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
-    small = {"max_nodes": 4, "epochs": 6, "rollouts": 4, "beta": 4.0, "num_contexts": 6, "hidden": 16}
+    small = {"max_nodes": 4, "epochs": 6, "rollouts": 4, "num_contexts": 6, "hidden": 16, **CONTEXT}
     chosen = Settings(**{**small, **settings})
     inputs = TaskInputs.of(Predictor(model), instances, embedding=embedding, node_prediction=evidence)
     return Trainer(FlowSampler(chosen, inputs, state), fabric=fabric)
@@ -47,7 +45,7 @@ def graph_trainer(state=None, fabric=None, **settings):
     model = GraphModel()
     instances = Instances.of_graphs(graphs)
     embedding = observe(model, instances.x, instances.edge_index, {"batch": instances.owner})[1]
-    small = {"max_nodes": 3, "epochs": 4, "rollouts": 4, "beta": 4.0, "num_contexts": 4, "hidden": 16, "batch_size": 2}
+    small = {"max_nodes": 3, "epochs": 4, "rollouts": 4, "num_contexts": 4, "hidden": 16, "batch_size": 2, **CONTEXT}
     inputs = TaskInputs.of(Predictor(model, level="graph"), instances, embedding=embedding)
     return Trainer(FlowSampler(Settings(**{**small, **settings}), inputs, state), fabric=fabric)
 
@@ -120,7 +118,7 @@ def test_the_papers_preset_trains():
 
 
 ONE = {"index": [5], "node_identities": True, "hidden": 64, "epochs": 200, "rollouts": 32, "final_rate": 0.01}
-SHARP = {**CONTEXT, "beta": 10.0}
+SHARP = {"beta": 10.0}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +127,7 @@ SHARP = {**CONTEXT, "beta": 10.0}
         ("flow_matching", "uniform", {**SHARP, "epochs": 120, "max_updates": 0}),
         ("detailed_balance", "growth", SHARP),
         ("log_partition_variance", "uniform", SHARP),
-        ("log_partition_variance", "growth", {"beta": 3.0}),
+        ("log_partition_variance", "growth", PREDICTION),
     ],
 )
 def test_one_instance_is_learned_to_its_exact_distribution(objective, measure, reward):
@@ -147,29 +145,12 @@ def test_other_parent_rules_learn_another_distribution(parents):
     assert distance(trainer) > 0.08
 
 
-@pytest.mark.parametrize("reward", [{"beta": 3.0}, {**CONTEXT, "objective": "flow_matching", "measure": "uniform"}])
+@pytest.mark.parametrize("reward", [{}, {"objective": "flow_matching", "measure": "uniform"}])
 def test_where_graphs_may_start_anywhere_the_distribution_is_learned_too(reward):
     many = {"node_identities": True, "hidden": 64, "epochs": 150, "rollouts": 32, "batch_size": 8, "final_rate": 0.01}
     trainer = graph_trainer(**many, **reward)
     trainer.run(progress=False)
     assert distance(trainer) < 0.1  # it is 0.03 and 0.01; untrained 0.75 and 0.16
-
-
-@pytest.mark.parametrize("reward", ["consensus", "context"])
-def test_relative_beta_gives_log_rewards_of_known_spread(reward):
-    trainer = node_trainer(reward=reward, relative_beta=True, beta=2.0)
-    grown = random_subgraphs(trainer.instances, trainer.settings, CALIBRATED, Stream.calibrating, ends=True)
-    value = trainer.reward.log_reward(grown, torch.zeros(len(grown), dtype=torch.bool)).double()
-    for number in range(3):
-        mine = value[grown.instance == number]
-        assert mine.numel() == CALIBRATED
-        assert float(mine.std(correction=0)) == pytest.approx(2.0, rel=1e-4)
-    # Without it the spread is that of the bare reward, which is another one.
-    bare = node_trainer(reward=reward, relative_beta=False, beta=2.0).reward
-    assert torch.equal(bare.spread, torch.ones(3))
-    for number in range(3):
-        mine = bare.log_score(grown)[grown.instance == number].double()
-        assert float(mine.std(correction=0)) != pytest.approx(1.0, rel=0.05)
 
 
 def test_several_descents_go_down_on_the_same_rollouts():
@@ -186,26 +167,6 @@ def test_several_descents_go_down_on_the_same_rollouts():
     assert losses[1] < losses[0]
     for name, value in once.network.state_dict().items():
         torch.testing.assert_close(twice.network.state_dict()[name], value)
-
-
-@pytest.mark.parametrize("ends", [True, False])
-def test_random_subgraphs_are_connected_and_of_every_instance(ends):
-    trainer = graph_trainer()
-    instances = trainer.instances
-    grown = random_subgraphs(instances, trainer.settings, 6, 77, ends=ends)
-    counts = torch.bincount(grown.instance, minlength=5)
-    sizes = [min(MEASURED_NODES, count) for count in instances.node_counts.tolist()]
-    assert counts.tolist() == [6 if ends else 6 * size for size in sizes]
-    whole = nx.Graph(instances.edge_index.t().tolist())
-    for members in grown.members.tolist():
-        nodes = [node for node in members if node >= 0]
-        assert nodes
-        assert nx.is_connected(whole.subgraph(nodes))
-    halves = {min(MEASURED_NODES, max(2, count // 2)) for count in instances.node_counts.tolist()}
-    assert set(grown.size.tolist()) == (halves if ends else set(range(1, max(sizes) + 1)))
-    rooted = random_subgraphs(node_trainer().instances, Settings(max_nodes=4), 6, 77)
-    centers = node_trainer().instances.center[rooted.instance]
-    assert torch.equal(rooted.members[:, 0], centers)
 
 
 @pytest.mark.parametrize("reward", REWARDS)
@@ -228,7 +189,7 @@ def test_training_leaves_global_random_state_and_model_alone():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"replays": 2}, {"objective": "trajectory_balance"}, CONTEXT, {**CONTEXT, "relative_beta": True}],
+    [{}, {"replays": 2}, {"objective": "trajectory_balance"}, PREDICTION],
 )
 def test_resuming_comes_to_the_same_weights(tmp_path, settings):
     whole = node_trainer(**settings).run(progress=False)
@@ -271,11 +232,11 @@ def test_a_model_that_fails_in_the_middle_leaves_a_checkpoint(tmp_path):
 
     model = Failing(seed=1)
     with pytest.raises(ModelError, match="out of order"):
-        node_trainer(model=model, **CONTEXT).run(tmp_path, progress=False)
+        node_trainer(model=model).run(tmp_path, progress=False)
     assert (tmp_path / CHECKPOINT).exists()
-    resumed = node_trainer(model=model, **CONTEXT).run(tmp_path, progress=False)
+    resumed = node_trainer(model=model).run(tmp_path, progress=False)
     assert resumed.iteration == resumed.num_iterations
-    assert torch.equal(learned(resumed), learned(node_trainer(model=model, **CONTEXT).run(progress=False)))
+    assert torch.equal(learned(resumed), learned(node_trainer(model=model).run(progress=False)))
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
@@ -331,7 +292,7 @@ def interrupt_within(trainer, method, times=1):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("method", ["_objective", "_descend", "_batch"])
 def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
-    handler, settings = signal.getsignal(signal.SIGINT), {"replays": 2, **CONTEXT}
+    handler, settings = signal.getsignal(signal.SIGINT), {"replays": 2}
     whole, seen = node_trainer(**settings).run(progress=False), []
     trainer = interrupt_within(node_trainer(**settings), method)
     with pytest.raises(KeyboardInterrupt):
@@ -383,28 +344,6 @@ def test_weights_carry_a_training_over_to_the_same_and_to_other_instances():
         flows = [t.network.policy.log_flows(t.sampler.encode(), one.states) for t in (trained, again)]
         for mine, theirs in zip(*flows, strict=True):
             assert torch.equal(mine, theirs)
-    other = node_trainer(index=(1, 2), state=node_trainer().run(progress=False).sampler.state())
-    assert torch.equal(other.reward.consensus.weight, node_trainer().reward.consensus.weight)
-
-
-def test_carried_over_weights_ask_the_model_nothing_more():
-    for evidence in ("shared", "own"):
-        fresh = node_trainer(evidence=evidence)
-        state = fresh.run(progress=False).sampler.state()
-        again = node_trainer(evidence=evidence, state=state)
-        # The targets alone; own evidence takes all nodes, all without each one of them, and the explained ones alone
-        # and with each neighbour.
-        instances = again.instances
-        near = int(instances.degree[instances.roots].sum())
-        asked = 3 if evidence == "shared" else 3 + 3 + instances.num_nodes + 3 + near
-        assert again.sampler.predictor.num_evaluations == asked < fresh.sampler.predictor.num_evaluations
-        again.run(progress=False)
-        assert again.sampler.predictor.num_evaluations == asked
-
-
-def test_weights_without_a_consensus_are_refused_by_a_consensus():
-    with pytest.raises(CheckpointError, match="no consensus reward"):
-        node_trainer(state=node_trainer(**CONTEXT).sampler.state())
 
 
 @pytest.mark.parametrize(("bound", "updates"), [(0, 12), (5, 5), (12, 12), (40, 12)])
@@ -412,23 +351,6 @@ def test_updates_end_with_the_epochs_or_at_their_bound(bound, updates):
     trainer = graph_trainer(max_updates=bound)
     assert trainer.num_iterations == updates
     assert trainer.run(progress=False).iteration == updates
-
-
-def test_graphs_choose_a_removal_only_where_it_is_left_open():
-    settings = {"evidence": "shared", "keep_probability": 0.5}
-    found = {removal: graph_trainer(removal=removal, **settings).reward for removal in ("auto", "induced", "isolate")}
-    for removal in ("induced", "isolate"):
-        assert found[removal].removal == found[removal].consensus.chosen.removal == removal
-    better = max(("induced", "isolate"), key=lambda removal: found[removal].consensus.chosen.explained)
-    assert found["auto"].removal == better
-    torch.testing.assert_close(found["auto"].consensus.weight, found[better].consensus.weight)
-    for removal, wanted in (("auto", "induced"), ("isolate", "isolate")):
-        assert node_trainer(removal=removal).reward.removal == wanted
-
-
-def test_graphs_of_all_classes_are_taken_together_whatever_the_pooling():
-    weight = graph_trainer(pooling=0.1).reward.consensus.weight
-    assert torch.equal(weight, weight[-1:].expand_as(weight))  # the same row thrice, not one that is computed again
 
 
 def test_a_full_disk_is_a_typed_error_and_keeps_the_older_checkpoint(tmp_path, monkeypatch):
@@ -451,16 +373,12 @@ def test_a_full_disk_is_a_typed_error_and_keeps_the_older_checkpoint(tmp_path, m
 def test_embeddings_are_asked_for_where_they_are_needed():
     graph, model = random_graph(8), NodeModel()
     instances = Instances.around_nodes(graph.x, graph.edge_index, [0], 2)
-    bare = TaskInputs.of(Predictor(model), instances)
-    with pytest.raises(ConfigError, match="Pass 'node_prediction' or use reward='context'"):
-        FlowSampler(Settings(epochs=1), bare)
-    known = replace(bare, node_prediction=torch.rand(instances.num_nodes, 3))
+    bare, settings = TaskInputs.of(Predictor(model), instances), Settings(epochs=1, reward="context")
     with pytest.raises(ConfigError, match="model_embeddings=False"):
-        FlowSampler(Settings(epochs=1), known)
-    blind = Settings(epochs=1, model_embeddings=False)
-    assert Trainer(FlowSampler(blind, known)).run(progress=False).iteration == 1
-    assert Trainer(FlowSampler(blind.change(reward="context"), bare)).run(progress=False).iteration == 1
-    with pytest.raises(ConfigError, match="regularised reward needs"):
+        Trainer(FlowSampler(settings, bare)).run(progress=False)
+    blind = settings.change(model_embeddings=False)
+    assert Trainer(FlowSampler(blind, bare)).run(progress=False).iteration == 1
+    with pytest.raises(ConfigError, match="embeddings are needed"):
         FlowSampler(Settings(reward="regularized", model_embeddings=False), bare)
 
 
@@ -470,7 +388,7 @@ def test_an_instance_of_one_node_is_explained_by_itself():
     instances = Instances.around_nodes(graph.x, graph.edge_index, [4, 0], 2)
     model = NodeModel()
     embedding = observe(model, graph.x, graph.edge_index)[1][instances.node_id]
-    settings = Settings(epochs=3, max_nodes=3)
+    settings = Settings(epochs=3, max_nodes=3, reward="context")
     inputs = TaskInputs.of(Predictor(model), instances, embedding=embedding, node_prediction=embedding)
     trainer = Trainer(FlowSampler(settings, inputs)).run(progress=False)
     alone = trainer.sampler.sample(torch.zeros(3, dtype=torch.long), 0).subgraphs
@@ -484,7 +402,7 @@ def test_a_model_of_double_precision_is_trained_on(start):
         graph.x = graph.x.double()
     model, instances = GraphModel().double(), Instances.of_graphs(graphs)
     embedding = observe(model, instances.x, instances.edge_index, {"batch": instances.owner})[1]
-    settings = Settings(epochs=2, max_nodes=3, rollouts=2, num_contexts=2, hidden=8, start=start)
+    settings = Settings(epochs=2, max_nodes=3, rollouts=2, num_contexts=2, hidden=8, start=start, reward="context")
     inputs = TaskInputs.of(Predictor(model, level="graph"), instances, embedding=embedding)
     trainer = Trainer(FlowSampler(settings, inputs)).run(progress=False)
     assert torch.isfinite(learned(trainer)).all()
@@ -495,8 +413,7 @@ def test_the_same_seed_gives_the_same_weights_on_several_threads():
     threads = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        told = {"evidence": "shared", "keep_probability": 0.8, "num_contexts": 1}
-        settings = {"max_updates": 1, "rollouts": 16, "max_nodes": 10, "seed": 0, **told}
+        settings = {"reward": "context", "num_contexts": 1, "max_updates": 1, "rollouts": 16, "max_nodes": 10}
         fits = [GFlowExplainer(**settings).fit(model, data, range(32), progress=False) for _ in range(2)]
     finally:
         torch.set_num_threads(threads)

@@ -7,6 +7,11 @@ from typing import Any
 from gflowbench.explainers.gflow import GFlow
 
 
+def context(**settings: Any) -> GFlow:
+    """The context reward, which is each instance's own, and a flow network that is trained for it."""
+    return GFlow(preset="context", **settings)
+
+
 def sequence(**settings: Any) -> GFlow:
     """GFlow-Sequence: the only parent of a state is the one it was grown from."""
     return GFlow(preset="sequence", **settings)
@@ -23,16 +28,16 @@ def paper(**settings: Any) -> GFlow:
 
 
 def trajectory_balance(**settings: Any) -> GFlow:
-    """Trajectory balance with one partition function for all instances."""
+    """Trajectory balance with one partition function for all instances, for the context reward."""
     return _named("gflow-tb", objective="trajectory_balance", **settings)
 
 
 def conditional_trajectory_balance(**settings: Any) -> GFlow:
-    """Trajectory balance with a partition function of the start node."""
+    """Trajectory balance with a partition function of the start node, for the context reward."""
     return _named("gflow-ctb", objective="conditional_trajectory_balance", **settings)
 
 
 def _named(name: str, **settings: Any) -> GFlow:
-    explainer = GFlow(**settings)
+    explainer = GFlow(preset="context", **settings)
     explainer.name = name
     return explainer

@@ -28,7 +28,7 @@ def trainings(scope: Scope) -> dict[str, Training]:
     alone = {"hidden": 256, "rollouts": 64, "epsilon": 0.2, "learning_rate": 3e-3}
     return {
         PAPER: Training("ba-shapes", "paper", losses | {"max_nodes": pick(20, 8)}, every=pick(1, 3)),
-        LOG: Training("ba-shapes", "default", losses | engine, every=pick(1, 10)),
+        LOG: Training("ba-shapes", "context", losses | engine, every=pick(1, 10)),
         SHARED: Training(
             "tree-cycles",
             "context",

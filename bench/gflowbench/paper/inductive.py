@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -20,22 +19,22 @@ from gflowexplainer.report.tables import NOT_THERE, Table
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 FAST_SHARES = (0.3, 0.7)
-GFLOW, UNIFORM, SEQUENCE, RG, BARE = (
+GFLOW, CONTEXT, SEQUENCE, RG, BARE = (
     "gflow",
-    "gflow-uniform",
+    "gflow-context",
     "gflow-sequence",
     "rg-explainer",
     "rg-explainer-no-pretraining",
 )
 LABELS = {
     GFLOW: "GFlowExplainer",
-    UNIFORM: "GFlowExplainer, uniform measure",
+    CONTEXT: "GFlowExplainer, context reward",
     SEQUENCE: "GFlow-Sequence",
     RG: "RG-Explainer",
     BARE: "RG-Explainer, no pre-training",
 }
 SEEDS, FEWER_SEEDS = 5, 3
-THINNED = (UNIFORM,)
+THINNED = (CONTEXT,)
 """Not in the paper; run with :data:`FEWER_SEEDS`."""
 FULL = {"ba-community": 1, "ba-shapes": 1, "tree-cycles": 1, "tree-grid": 3, "ba-2motifs": 2, "mutagenicity": 10}
 FAST = {"ba-community": 20, "ba-shapes": 12, "tree-cycles": 5, "tree-grid": 24, "ba-2motifs": 20, "mutagenicity": 100}
@@ -67,28 +66,21 @@ def plan(scope: Scope) -> list[Contest]:
         Contest(
             name_of(explainer, dataset, share),
             scope.problem(dataset, every=every[dataset]),
-            [contestant(explainer)],
+            [Contestant.named(explainer)],
             seeds(scope, explainer),
             ProtocolSettings(metrics=MetricSettings(num_contexts=0), train_share=share),
             shortened if scope.fast else _as_asked,
         )
-        for explainer in (RG, BARE, SEQUENCE, GFLOW, UNIFORM)  # the slowest first: parts of the plan take about as long
+        for explainer in (RG, BARE, SEQUENCE, CONTEXT, GFLOW)  # the slowest first: parts of the plan take about as long
         for dataset in every
         if dataset in datasets(scope)
         for share in shares(scope)
     ]
 
 
-def contestant(explainer: str) -> Contestant:
-    """Makes the explainer; GFlow-Sequence has the uniform measure, so ours is asked with it too."""
-    if explainer != UNIFORM:
-        return Contestant.named(explainer)
-    return replace(Contestant.named(GFLOW, measure="uniform"), name=UNIFORM)
-
-
 def shortened(explainer: str, dataset: str) -> Part:
     """Trains for a moment, on all instances of the problem."""
-    return Part(settings=short(GFLOW if explainer == UNIFORM else explainer, dataset).settings)
+    return Part(settings=short(explainer, dataset).settings)
 
 
 def _as_asked(explainer: str, dataset: str) -> Part:
@@ -124,12 +116,12 @@ def present(results: Results) -> Outcome:
         for d in found
     }
     notes = [
-        f"{counted(len(seeds(scope, GFLOW)), 'seed')}, with the uniform measure "
-        f"{counted(len(seeds(scope, UNIFORM)), 'seed')}; for each seed other instances are drawn to fit on. "
+        f"{counted(len(seeds(scope, GFLOW)), 'seed')}, with the context reward "
+        f"{counted(len(seeds(scope, CONTEXT)), 'seed')}; for each seed other instances are drawn to fit on. "
         "Instances in all: " + ", ".join(f"{TITLES[d]} {count}" for d, count in sizes.items()) + ".",
-        "By default a subgraph counts before the reward as much as random growth passes through it, and then no "
-        "parents are needed. GFlow-Sequence is about parents, so it has the uniform measure, in which all subgraphs "
-        "count alike; 'GFlowExplainer, uniform measure' differs from it in the parents alone.",
+        "By default nothing is trained to sample, and there are no parents. GFlow-Sequence is about parents, so a flow "
+        "network is trained for it by the context reward; 'GFlowExplainer, context reward' differs from it in the "
+        "parents alone.",
         *missing(scope, scope.pick(DATASETS, datasets(scope))),
     ]
     drawings = [
@@ -159,7 +151,7 @@ def _verdicts(found: Found) -> list[Verdict]:
     lasting = {d: max(of[GFLOW].values()) - min(of[GFLOW].values()) for d, of in means.items()}
     over = {
         (ours, peer): {d: [of[ours][s] > of[peer][s] for s in of[ours] if s in of[peer]] for d, of in means.items()}
-        for ours, peer in ((GFLOW, SEQUENCE), (UNIFORM, SEQUENCE), (GFLOW, RG))
+        for ours, peer in ((GFLOW, SEQUENCE), (CONTEXT, SEQUENCE), (GFLOW, RG))
     }
     bare = {d: list(means[d][BARE].values()) for d in ("tree-cycles", "tree-grid") if d in means}
     unsteady = {e: fmean(max(v) - min(v) for of in found.values() for v in of[e].values() if v) for e in (GFLOW, RG)}
@@ -177,7 +169,7 @@ def _verdicts(found: Found) -> list[Verdict]:
         *(
             Verdict.judge(
                 f"{LABELS[ours]} explains unseen instances better than {LABELS[peer]}"
-                + (", all else equal." if ours == UNIFORM else "."),
+                + (", all else equal." if ours == CONTEXT else "."),
                 [part for parts in by.values() for part in parts],
                 "Shares with a higher mean: "
                 + ", ".join(f"{TITLES[d]} {sum(parts)} of {len(parts)}" for d, parts in by.items())
@@ -238,8 +230,9 @@ pre-training; RG-Explainer without pre-training stays at .5 on both trees, and w
 """,
     method="""
 For each seed a share of the instances is drawn, the explainer is fitted on these and explains the others; pooled AUC,
-own motif. GFlowExplainer and GFlow-Sequence have this project's default settings but for what makes the difference,
-RG-Explainer those of its public code. Of the three largest datasets only some instances take part, as the notes say.
+own motif. GFlowExplainer has this project's default settings, and those of its context reward, which GFlow-Sequence has
+but for the parents; RG-Explainer those of its public code. Of the three largest datasets only some instances take part,
+as the notes say.
 """,
     plan=plan,
     present=present,

@@ -39,7 +39,7 @@ PRINTED = {FM: (0.99, 0.99), TB: (0.55, None), CTB: (0.65, None)}
 """The paper's AUC and accuracy; of a printed range the middle."""
 RANGES = {TB: (0.5, 0.6), CTB: (0.5, 0.8)}
 FLOOR = "floor"
-WAYS = {"paper": "paper's settings", "default": "our settings"}
+WAYS = {"paper": "paper's settings", "context": "our settings"}
 Found = Mapping[str, Mapping[str, list[dict[str, Any]]]]
 
 
@@ -47,7 +47,7 @@ def plan(scope: Scope) -> list[Step]:
     """Every objective in the paper's settings and in ours, and random growth to compare with."""
     every = scope.pick(1, 6)
     steps: list[Step] = []
-    for way, objectives in (("paper", PAPER), ("default", ENGINE)):
+    for way, objectives in (("paper", PAPER), ("context", ENGINE)):
         changes: dict[str, Any] = {
             "epochs": scope.pick(100 if way == "paper" else 200, 20),
             "max_updates": 0,
@@ -74,7 +74,7 @@ def present(results: Results) -> Outcome:
     seeds = results.scope.seeds(5)
     found: Found = {
         way: {label: [results[name_of(way, label, seed)] for seed in seeds] for label in objectives}
-        for way, objectives in (("paper", PAPER), ("default", ENGINE))
+        for way, objectives in (("paper", PAPER), ("context", ENGINE))
     }
     floor = record_of(results[FLOOR]).summaries()[0].mean["auc_own"]
     tables = [
@@ -87,7 +87,7 @@ def present(results: Results) -> Outcome:
     first = found["paper"][FM][0]
     notes = [
         f"{counted(len(seeds), 'seed')}, {counted(first['instances'], 'instance')}; paper's settings: "
-        f"{_length(first)}; our settings: {_length(found['default'][FM][0])}.",
+        f"{_length(first)}; our settings: {_length(found['context'][FM][0])}.",
         "Where the paper prints a range of AUC, its middle stands in the table: "
         + " and ".join(f"{low} to {high} for {label}" for label, (low, high) in RANGES.items())
         + ".",
@@ -169,7 +169,7 @@ def _verdicts(found: Found, floor: float) -> list[Verdict]:
             f"In the paper's settings {scored(FM)} against {scored(TB)} (one Z) and {scored(CTB)} (Z(v0)); in ours "
             + ", ".join(
                 f"{Spread.of([v['metrics'].get('auc_own') for v in values])} with {label}"
-                for label, values in found["default"].items()
+                for label, values in found["context"].items()
             )
             + ".",
         )
@@ -196,9 +196,10 @@ the loss converges after fluctuations, with an AUC of .5 to .8.
 """,
     method="""
 All three objectives with the paper's settings (its network, its reward, its table of hyper-parameters), only the
-objective differs; then six objectives of this project's engine with its policy and reward, all of which aim at the same
-distribution, in log space. AUC is against the explained node's own motif, from the policy's edge probabilities over 64
-samples. A loss converges if it ends below half of where it began and hardly moves in the last fifth of the epochs.
+objective differs; then six objectives of this project's engine with its policy and context reward, all of which aim at
+the same distribution, in log space. AUC is against the explained node's own motif, from the policy's edge probabilities
+over 64 samples. A loss converges if it ends below half of where it began and hardly moves in the last fifth of the
+epochs.
 """,
     plan=plan,
     present=present,

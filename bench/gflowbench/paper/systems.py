@@ -32,7 +32,7 @@ SHARED = "accuracy"
 """Folder beside the experiments' in which ``evaluate --suite paper`` keeps its cells; the same ones are taken here."""
 _SLOWEST = ("subgraphx", "graphmask", PAPER, "rg-explainer", "rg-explainer-no-pretraining")
 _SHORT: dict[str, dict[str, Any]] = {
-    DEFAULT: {"max_updates": 50},
+    "gflow-context": {"max_updates": 50},
     "gflow-sequence": {"max_updates": 50},
     PAPER: {"epochs": 5, "max_nodes": 8},
     "rg-explainer": {"epochs": 5, "list_epochs": 3, "set_epochs": 3, "locator_updates": 20, "max_nodes": 8},

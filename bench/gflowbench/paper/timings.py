@@ -48,8 +48,8 @@ class Lengths:
 
     Attributes:
         alone: Instances that are explained one at a time.
-        epochs: Epochs between two fits whose difference is timed; four times as many of our default, whose are short,
-            and of RG-Explainer, whose pre-training is long, all that it has.
+        epochs: Epochs between two fits whose difference is timed; of RG-Explainer, whose pre-training is long, all that
+            it has.
         repeats: How often explaining is timed; the least counts, which other work on the machine disturbed least.
         threads: Threads on a CPU.
         short: Whether everything that is learned is learned for a moment only.
@@ -100,7 +100,7 @@ def measure(problem: Problem, lengths: Lengths, device: str) -> dict[str, Any]:
         epoch, ``None`` where there are none; ``"span"``: epochs from whose time it is known; ``"fit"``: seconds of the
         whole fit with the explainer's own number of epochs, computed from these; ``"alone"`` and ``"together"``:
         milliseconds an instance, explained one at a time and all at once; ``"single"``: one at a time, by one sampled
-        subgraph, ``None`` where nothing is sampled. And ``"instances"``, ``"threads"``, ``"device"``.
+        subgraph, ``None`` where no network samples them one by one. And ``"instances"``, ``"threads"``, ``"device"``.
     """
     with _threads(lengths.threads):
         loaded = problem.load()
@@ -132,10 +132,6 @@ def _timed(name: str, subject: Subject, lengths: Lengths, clock: _Clock) -> dict
             "fit": preparation + learning.usual * epoch,
             "span": span,
         }
-    if name == DEFAULT and not lengths.short:
-        # A network that has learned when to stop grows smaller subgraphs, in less time.
-        explainer = create(name)
-        explainer.fit(subject, 0)
     explain = explainer.answer if isinstance(explainer, GFlow) else partial(explainer.explain, seed=0)
     some = torch.linspace(0, len(subject) - 1, min(lengths.alone, len(subject))).round().long()
     ones = [subject.select(one.to(subject.instances.device)) for one in some.reshape(-1, 1)]
@@ -143,7 +139,7 @@ def _timed(name: str, subject: Subject, lengths: Lengths, clock: _Clock) -> dict
     alone = [clock.seconds(partial(explain, one)) for one in ones]
     together = clock.seconds(lambda: explain(subject)) / len(subject)
     found = fitting | {"alone": 1000 * fmean(alone), "together": 1000 * together, "single": None}
-    if isinstance(explainer, GFlow):
+    if isinstance(explainer, GFlow) and not explainer.settings.is_sampled_directly:
         explainer.explainer.num_samples = 1
         found["single"] = 1000 * fmean(clock.seconds(partial(explain, one)) for one in ones)
     return found
@@ -170,14 +166,13 @@ def _learning(name: str, subject: Subject, lengths: Lengths) -> _Learning | None
         brief = {"list_epochs": 2, "set_epochs": 2, "locator_updates": 10} if lengths.short else {}
         usual = EPOCHS.get(subject.name, 30)
         return _Learning(0, lengths.epochs if lengths.short else usual, usual, brief)
-    if name not in (PAPER, DEFAULT):
+    if name != PAPER:
         return None
     settings = create(name).settings  # type: ignore[attr-defined]
     batches = -(-len(subject) // settings.batch_size)
     usual = settings.epochs if not settings.max_updates else min(settings.epochs, settings.max_updates / batches)
-    small = {"max_nodes": 8} if lengths.short and name == PAPER else {}
-    more = lengths.epochs if name == PAPER else 4 * lengths.epochs
-    return _Learning(1, 1 + more, usual, {"max_updates": 0, **small})
+    small = {"max_nodes": 8} if lengths.short else {}
+    return _Learning(1, 1 + lengths.epochs, usual, {"max_updates": 0, **small})
 
 
 class _Clock:

@@ -41,7 +41,7 @@ class Training:
     """
 
     dataset: str
-    preset: str = "default"
+    preset: str = "context"
     changes: Mapping[str, Any] = field(default_factory=dict)
     every: int = 1
     subgraphs: int = 0

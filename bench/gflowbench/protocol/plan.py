@@ -54,6 +54,7 @@ _MEDIUM = {"num_rollouts": 10, "num_samples": 30}
 _TWO, _THREE, _FIVE = ({ELSEWHERE: Part(seeds=count)} for count in (2, 3, 5))
 
 _SUITE: dict[str, dict[str, Part]] = {
+    "gflow-context": _TWO,
     "gflow-sequence": _TWO,
     "gflow-graph": _TWO,
     "gflow-tb": _TWO,

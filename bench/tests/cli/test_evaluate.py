@@ -95,7 +95,8 @@ def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
 
 
 def test_json_on_stdout_and_nothing_else(toy, tmp_path):
-    result = invoke("evaluate", "--dataset", "tree-cycles", "--seeds", 1, "--out", tmp_path, "--json", "--quiet")
+    words = ("--dataset", "tree-cycles", "--explainer", "everything", "--seeds", 1, "--out", tmp_path)
+    result = invoke("evaluate", *words, "--json", "--quiet")
     assert result.exit_code == 0
     assert result.stderr == ""
     assert json.loads(result.stdout)["format"] == "gflowexplainer-evaluation-1"

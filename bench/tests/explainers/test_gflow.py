@@ -41,11 +41,11 @@ def subject(task):
     return Subject.of(NodeModel() if task == "node" else GraphModel(), benchmark(task))
 
 
-@pytest.mark.parametrize("weighting", ["policy", "reward"])
+@pytest.mark.parametrize("name", ["gflow", "gflow-context"])
 @pytest.mark.parametrize("task", ["node", "graph"])
-def test_scores_are_probabilities_and_the_order_is_connected(task, weighting):
+def test_scores_are_probabilities_and_the_order_is_connected(task, name):
     about = subject(task)
-    explainer = create("gflow", weighting=weighting, **SMALL)
+    explainer = create(name, **SMALL)
     explainer.fit(about, seed=0)
     scores = explainer.explain(about, seed=0)
     scores.check(about.instances, explainer.name)
@@ -130,7 +130,7 @@ def test_explaining_before_fitting_is_refused():
         GFlow(**SMALL).explain(subject("node"), seed=0)
 
 
-@pytest.mark.parametrize("wrong", [{"weighting": "rewards"}, {"preset": "papper"}, {"betta": 3}])
+@pytest.mark.parametrize("wrong", [{"reward": "evidenc"}, {"preset": "papper"}, {"betta": 3}])
 def test_unknown_settings_are_answered_with_the_nearest(wrong):
     with pytest.raises(ConfigError, match="Did you mean"):
         GFlow(**wrong)

@@ -5,9 +5,10 @@ from gflowbench.explainers import Explainer, create, names
 from gflowexplainer.errors import ConfigError
 
 PRESETS = {
-    "gflow-sequence": {"parents": "sequence"},
-    "gflow-graph": {"parents": "graph"},
-    "gflow-tb": {"objective": "trajectory_balance"},
+    "gflow-context": {"reward": "context"},
+    "gflow-sequence": {"reward": "context", "parents": "sequence"},
+    "gflow-graph": {"reward": "context", "parents": "graph"},
+    "gflow-tb": {"reward": "context", "objective": "trajectory_balance"},
     "gflow-ctb": {"objective": "conditional_trajectory_balance"},
     "gflow-paper": {"reward": "prediction", "policy": "paper", "objective": "raw_flow_matching"},
 }

@@ -121,7 +121,7 @@ def test_inductive_as_the_paper_says(files):
 
 def test_inductive_otherwise(files):
     def auc(explainer, dataset, share):
-        return share if explainer in (inductive.GFLOW, inductive.UNIFORM) else 0.95
+        return share if explainer in (inductive.GFLOW, inductive.CONTEXT) else 0.95
 
     outcome = shares(auc)
     assert [one.verdict for one in outcome.verdicts] == ["does not hold"] * 6
@@ -144,10 +144,9 @@ def test_failed_seeds_are_left_out_of_the_curves(files):
     assert broken.drawings[0].draw().axes[0].get_lines()[0].get_xdata().tolist() == pytest.approx([10, 30, 70, 90])
 
 
-def test_inductive_steps_hold_the_share_and_the_measure():
+def test_inductive_steps_hold_the_share_and_the_reward():
     steps = {step.name: step for step in inductive.plan(Scope())}
     assert len(steps) == len(inductive.here(Scope(), inductive.DATASETS)) * 5 * 5
-    step = steps["gflow-uniform on ba-shapes, fitted on 10%"]
+    step = steps["gflow-context on ba-shapes, fitted on 10%"]
     assert step.settings.train_share == 0.1
-    assert step.contestants[0].settings == {"measure": "uniform"}
-    assert step.contestants[0].make().settings.measure == "uniform"
+    assert step.contestants[0].make().settings.reward == "context"

@@ -11,7 +11,6 @@ from gflowexplainer.training.curves import METRICS
 SETTINGS = {
     "reward": "context",
     "measure": "uniform",
-    "relative_beta": False,
     "min_nodes": 1,
     "max_nodes": 4,
     "epochs": 60,

@@ -2,17 +2,12 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
-from gflowbench.paper import Scope, experiment, side_by_side
+from gflowbench.paper import Scope, side_by_side
 from gflowbench.paper.side_by_side import reproduce_side_by_side
+from gflowexplainer.cli.application import app
 from gflowexplainer.errors import ConfigError
-
-
-def test_a_process_of_its_own_computes_the_steps(tmp_path):
-    scope = Scope(fast=True)
-    reproduce_side_by_side(["dataset-table"], scope, tmp_path, 1, quiet=True)
-    wanted = {step.path(tmp_path / "dataset-table").name for step in experiment("dataset-table").plan(scope)}
-    assert {path.name for path in (tmp_path / "dataset-table" / "cells").iterdir()} == wanted
 
 
 def test_each_process_gets_a_part_of_its_own(tmp_path, monkeypatch):
@@ -27,6 +22,8 @@ def test_each_process_gets_a_part_of_its_own(tmp_path, monkeypatch):
     reproduce_side_by_side(["a", "b"], Scope(num_seeds=4, device="cuda"), tmp_path, 2)
     words = ["reproduce", "a", "b", "--seeds", "4", "--device", "cuda", "--out", str(tmp_path), "--part"]
     assert asked == [([*words, "1/2"], "1"), ([*words, "2/2"], "1")]
+    understood = typer.main.get_command(app).commands["reproduce"].make_context("reproduce", asked[0][0][1:]).params
+    assert (understood["part"], understood["seeds"], understood["device"]) == ("1/2", 4, "cuda")
 
 
 def test_an_interrupt_ends_all_processes(tmp_path, monkeypatch):

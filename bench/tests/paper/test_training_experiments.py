@@ -77,7 +77,7 @@ def test_convergence_without_the_published_files(no_reference):
 
 
 def judged(**paper):
-    values = {objectives_compared.name_of("default", label, 0): value(FALLING) for label in objectives_compared.ENGINE}
+    values = {objectives_compared.name_of("context", label, 0): value(FALLING) for label in objectives_compared.ENGINE}
     values |= {
         objectives_compared.name_of("paper", {"fm": FM, "tb": TB, "ctb": CTB}[k], 0): one for k, one in paper.items()
     }

@@ -8,7 +8,7 @@
 ``num_subgraphs``          How many different ones were sampled.
 ``nodes``, ``edges``       Those of some probability: ``node`` or ``source`` and ``target``, and ``probability``.
 ``num_samples``            Subgraphs that were sampled.
-``effective_sample_size``  What they are worth as samples of the target.
+``error``                  How far the probabilities may be off, in total variation.
 =========================  ============================================================================================
 """
 
@@ -63,7 +63,7 @@ def schema() -> pyarrow.Schema:
             "nodes": pa.list_(pa.struct(node)),
             "edges": pa.list_(pa.struct(edge)),
             "num_samples": pa.int32(),
-            "effective_sample_size": pa.float64(),
+            "error": pa.float64(),
         }
     )
 
@@ -94,7 +94,7 @@ def row_of(instance: int, explanation: SubgraphExplanation, *, top: int, smalles
             {"source": s, "target": t, "probability": p} for s, t, p in zip(source, target, both.tolist(), strict=True)
         ],
         "num_samples": explanation.num_samples,
-        "effective_sample_size": explanation.effective_sample_size,
+        "error": explanation.error,
     }
 
 

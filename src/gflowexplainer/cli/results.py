@@ -35,7 +35,7 @@ def _entry(case: Case) -> dict[str, Any]:
         "subgraphs": [one.to_dict() | {"nodes": [*map(called, one.nodes)]} for one in explanation.subgraphs[:TOP]],
         "num_subgraphs": len(explanation.subgraphs),
         "num_samples": explanation.num_samples,
-        "effective_sample_size": explanation.effective_sample_size,
+        "error": explanation.error,
         "parts": None if explanation.known_parts is None else explanation.known_parts.to_dict(),
         "counterfactual": next((found.to_dict() for found in explanation.known_counterfactuals), None),
         "warnings": explanation.warnings,

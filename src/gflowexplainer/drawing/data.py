@@ -77,13 +77,10 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
 
 
 def _origin(explanation: Any) -> str:
-    """Returns how the subgraphs were found, and what they are weighted by."""
-    number, worth = len(explanation.subgraphs), explanation.effective_sample_size
-    listed = f"{number} different subgraph{'' if number == 1 else 's'}"
-    if math.isnan(worth):
-        return f"{listed}, found by search and weighted by reward."
-    sampled = f"{listed} in {explanation.num_samples} samples, weighted by {explanation.weighting}"
-    return f"{sampled}; effective sample size {worth:.1f}."
+    """Returns how many subgraphs there are, and how right their probabilities."""
+    number, error = len(explanation.subgraphs), explanation.error
+    sure = "exact" if error == 0 else f"off by about {error:.2f} in total variation"
+    return f"{number} different subgraph{'' if number == 1 else 's'}; their probabilities are {sure}."
 
 
 def _certificate(explanation: Any) -> str:

@@ -17,17 +17,13 @@ class Certificate:
     All distances lie in [0, 1]; 0 is exact.
 
     Attributes:
-        distance: Total variation between what the flow network samples from and the target: how well it learned. Of a
-            search, which learns nothing, the same as ``shown_distance``.
-        shown_distance: Total variation between the probabilities in ``explanation.subgraphs`` and the target; on top
-            of ``distance`` it holds the noise of a finite number of samples, which the reward weighting lessens.
+        distance: Total variation between the probabilities in ``explanation.subgraphs`` and the target.
         node_error: Largest difference between a node's shown and its exact probability.
         num_subgraphs: Connected subgraphs that there are, up to the size bound.
         reason: Why nothing was computed; ``None`` if it was.
     """
 
     distance: float | None = None
-    shown_distance: float | None = None
     node_error: float | None = None
     num_subgraphs: int | None = None
     reason: str | None = None
@@ -36,8 +32,8 @@ class Certificate:
         if self.distance is None:
             return f"not computed: {self.reason}"
         return (
-            f"distance {self.distance:.3f} to the target over all {self.num_subgraphs} connected subgraphs; "
-            f"shown probabilities: distance {self.shown_distance:.3f}, nodes off by at most {self.node_error:.3f}"
+            f"total variation {self.distance:.3f} to the target over all {self.num_subgraphs} connected subgraphs, "
+            f"nodes off by at most {self.node_error:.3f}"
         )
 
     @property

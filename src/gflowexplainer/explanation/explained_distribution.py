@@ -39,7 +39,7 @@ class ExplainedDistribution:
 
     @property
     def subgraphs(self) -> list[RankedSubgraph]:
-        """The different subgraphs that were sampled, the one with the largest reward first."""
+        """The different subgraphs that were sampled, the most probable first."""
         return list(self._known.subgraphs)
 
     @property
@@ -136,15 +136,12 @@ class ExplainedDistribution:
         return list(self._known.find_paths(k))[:k]
 
     @property
-    def effective_sample_size(self) -> float:
-        """How many independent samples of the target the samples are worth.
+    def error(self) -> float:
+        """How far the probabilities may be off, in total variation: 0 where every connected subgraph was listed.
 
-        It is as large as the number of samples where the flow network samples from its target, and small where most
-        of the target's weight falls on few of the samples. It only knows what was sampled: a network that never visits
-        the best subgraphs can have a large one. The certificate sees that. ``nan`` without a fit, where subgraphs are
-        searched and weighed by their reward: then only the certificate knows.
+        Otherwise it is told by how much independent samples differ. The :attr:`certificate` measures it.
         """
-        return self._known.effective_sample_size
+        return self._known.error
 
     @property
     def certificate(self) -> Certificate:
@@ -160,11 +157,6 @@ class ExplainedDistribution:
     def can_certify(self) -> bool:
         """Whether the certificate has not been asked for yet and would be computed."""
         return self._known.certificate.can_compute
-
-    @property
-    def weighting(self) -> str:
-        """``"policy"``: a probability is how often a subgraph was sampled; ``"reward"``: re-weighted by reward."""
-        return self._known.weighting
 
     @property
     def num_samples(self) -> int:
@@ -214,8 +206,8 @@ class ExplainedDistribution:
     def warnings(self) -> list[str]:
         """Reasons not to trust this explanation, in words, with the numbers; empty where none was found.
 
-        Among them: a low effective sample size, evidence that explains nothing, features on different scales, nodes
-        that were left out, and a model that is random, writes into its input or has to be evaluated one by one.
+        Among them: probabilities that are not right, evidence that explains nothing, features on different scales,
+        nodes that were left out, and a model that is random, writes into its input or has to be evaluated one by one.
         """
         return list(self._known.warnings)
 

@@ -180,5 +180,5 @@ def _row(explanation: SubgraphExplanation) -> dict[str, Any]:
         "probability": first.probability,
         "reward": first.reward,
         "num_subgraphs": len(explanation.subgraphs),
-        "effective_sample_size": explanation.effective_sample_size,
+        "error": explanation.error,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -91,10 +90,8 @@ def one_line(explanation: Any) -> str:
 
 
 def _samples(explanation: Any) -> str:
-    worth = explanation.effective_sample_size
-    if math.isnan(worth):
-        return "none, subgraphs were searched"
-    return f"{explanation.num_samples}, worth {worth:.1f} of the target"
+    number = counted(len(explanation.subgraphs), "different subgraph")
+    return f"{number}, probabilities {'exact' if explanation.error == 0 else f'off by about {explanation.error:.2f}'}"
 
 
 def _certificate(explanation: Any) -> str:

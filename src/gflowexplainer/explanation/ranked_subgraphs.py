@@ -146,11 +146,10 @@ class SubgraphDistribution:
     """What an explanation knows beside its masks.
 
     Attributes:
-        rank: Lists the different subgraphs among the samples, best first; called once, when they are wanted.
+        rank: Lists the different subgraphs among the samples, the most probable first; called once.
         node: The explained node; ``None`` at graph level.
-        weighting: ``"policy"`` or ``"reward"``.
-        num_samples: Subgraphs that were sampled.
-        find_effective_size: Says what they are worth as samples of the target; called once, when it is wanted.
+        num_samples: Particles of each size, or subgraphs that were sampled.
+        error: How far the probabilities may be off, in total variation; 0 where they are exact.
         certificate: The certificate, perhaps still to be computed.
         left_out: Nodes of the computation graph that were left out because there were too many.
         prediction_kept: What the model predicts where these are missing; ``None`` if there are none.
@@ -165,9 +164,8 @@ class SubgraphDistribution:
 
     rank: Callable[[], Sequence[RankedSubgraph]] = field(repr=False)
     node: int | None
-    weighting: str
     num_samples: int
-    find_effective_size: Callable[[], float] = field(repr=False)
+    error: float
     certificate: PendingCertificate
     left_out: int = 0
     prediction_kept: Prediction | None = None
@@ -180,18 +178,13 @@ class SubgraphDistribution:
     doubt: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
 
     @cached_property
-    def effective_sample_size(self) -> float:
-        """What the samples are worth as samples of the target."""
-        return self.find_effective_size()
-
-    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the explanation, in words."""
         return (*filter(None, [self.bound_note()]), *self.doubt())
 
     @cached_property
     def subgraphs(self) -> tuple[RankedSubgraph, ...]:
-        """The different subgraphs among the samples, best first."""
+        """The different subgraphs among the samples, the most probable first."""
         return tuple(self.rank())
 
     @cached_property
@@ -206,7 +199,7 @@ class SubgraphDistribution:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold; of a certificate that was not computed, that it was not."""
-        names = ("node", "weighting", "num_samples", "effective_sample_size", "left_out", "prediction_kept")
+        names = ("node", "num_samples", "error", "left_out", "prediction_kept")
         plain = {name: getattr(self, name) for name in names}
         if self.node_type is not None:
             plain["node_type"] = self.node_type
@@ -224,7 +217,7 @@ class SubgraphDistribution:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SubgraphDistribution:
         """Reads what :meth:`to_dict` gave."""
-        lazy = ("subgraphs", "paths", "parts", "doubts", "effective_sample_size")
+        lazy = ("subgraphs", "paths", "parts", "doubts")
         rest: dict[str, Any] = {name: frozen(v) for name, v in values.items() if name not in lazy}
         entries, parts = values["subgraphs"], values.get("parts")
         paths = [RankedPath.from_dict(entry) for entry in values.get("paths", ())]
@@ -240,10 +233,8 @@ class SubgraphDistribution:
         certificate = PendingCertificate.computed(Certificate(**rest.pop("certificate")))
         doubts = tuple(values.get("doubts", ()))
         find = None if found is None else lambda: found
-        size = values["effective_sample_size"]
         return cls(
             lambda: subgraphs,
-            find_effective_size=lambda: size,
             certificate=certificate,
             find_paths=lambda _: paths,
             find_parts=find,
@@ -254,10 +245,9 @@ class SubgraphDistribution:
     def __reduce__(self) -> tuple[Any, ...]:
         doubts = tuple(said for said in self.warnings if said != self.bound_note())
         paths = tuple(self.find_paths(STORED_PATHS)) if self.link is not None else ()
-        lazy = ("rank", "subgraphs", "find_paths", "find_parts", "parts", "doubt", "warnings", "find_effective_size")
-        size = self.effective_sample_size
-        plain = {name: value for name, value in vars(self).items() if name not in (*lazy, "effective_sample_size")}
-        return _arrived, (self.subgraphs, paths, vars(self).get("parts"), doubts, size, plain)
+        lazy = ("rank", "subgraphs", "find_paths", "find_parts", "parts", "doubt", "warnings")
+        plain = {name: value for name, value in vars(self).items() if name not in lazy}
+        return _arrived, (self.subgraphs, paths, vars(self).get("parts"), doubts, plain)
 
     def bound_note(self) -> str:
         """Says in words what was left out, or nothing."""
@@ -300,13 +290,11 @@ def _arrived(
     paths: tuple[RankedPath, ...],
     parts: Parts | None,
     doubts: tuple[str, ...],
-    size: float,
     rest: dict[str, Any],
 ) -> SubgraphDistribution:
     find = None if parts is None else lambda: parts
     return SubgraphDistribution(
         lambda: subgraphs,
-        find_effective_size=lambda: size,
         find_paths=lambda _: paths,
         find_parts=find,
         doubt=lambda: doubts,

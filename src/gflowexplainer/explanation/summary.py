@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,16 +69,9 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
 def _sureness(explanation: Any, values: dict[str, Any]) -> str:
     first, certificate = explanation.subgraphs[0], explanation.known_certificate
     values["probability"], values["num_samples"] = first.probability, explanation.num_samples
-    text, worth = f"The first subgraph has probability {first.probability:.2f}", explanation.effective_sample_size
-    values["effective_sample_size"] = None if math.isnan(worth) else worth
-    values["certificate"] = certificate.to_dict()
-    if math.isnan(worth):
-        text += f" among {len(explanation.subgraphs)} that a search found"
-    else:
-        text += f" among {explanation.num_samples} samples (effective sample size {worth:.1f})"
-    if certificate.distance is None:
-        return text + "."
-    return text + f"; the sampler is {certificate.distance:.3f} from its exact target, in total variation."
+    values["error"], values["certificate"] = explanation.error, certificate.to_dict()
+    sure = "exact" if explanation.error == 0 else f"off by at most about {explanation.error:.2f}"
+    return f"The most probable subgraph has probability {first.probability:.2f} ({sure})."
 
 
 def _counterfactual(explanation: Any, said: list[str], values: dict[str, Any]) -> None:

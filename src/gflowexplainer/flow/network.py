@@ -12,9 +12,6 @@ from torch import Tensor, nn
 from gflowexplainer.choices import Measure, Objective, ParentRule, PolicyType, StartRule
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.additive_policy import AdditivePolicy
-from gflowexplainer.flow.cpu_policy import CpuEncoding, encode_on_cpu
-from gflowexplainer.flow.cpu_record import CpuRecord
-from gflowexplainer.flow.cpu_rollouts import CpuRollouts, grows_on_cpu
 from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperPolicy
@@ -25,7 +22,6 @@ from gflowexplainer.flow.sampling import (
     follow_policy,
     roll_out,
     rollout_keys,
-    rollout_numbers,
 )
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.global_state import GLOBAL_STATE
@@ -160,10 +156,6 @@ class FlowNetwork(nn.Module):
             evenly: Whether rollouts at the same state share its actions out (:mod:`~gflowexplainer.flow.even_draws`).
             encoding: What the policy made of these instances, if it is known already.
         """
-        if not greedy:
-            record = self.record(inputs, instance, *stream, start=start, explore=explore, evenly=evenly, known=encoding)
-            if record is not None:
-                return record.rollouts()
         if encoding is None:
             encoding = self.policy.encode(inputs.instances, inputs.features, instance)
         settings = self.settings
@@ -181,36 +173,6 @@ class FlowNetwork(nn.Module):
             cuts=settings.measure == Measure.uniform,
             ordered=settings.parents == ParentRule.sequence,
         )
-
-    @torch.no_grad()
-    def record(
-        self,
-        inputs: NetworkInputs,
-        instance: Tensor,
-        *stream: int,
-        start: Tensor | None = None,
-        explore: bool = False,
-        evenly: bool = False,
-        known: Any = None,
-    ) -> CpuRecord | None:
-        """Does what :meth:`sample` does by NumPy; ``None`` where that cannot be. ``known`` is its ``encoding``."""
-        settings, policy, instances = self.settings, self.policy, inputs.instances
-        if not isinstance(policy, AdditivePolicy) or instances.device.type != "cpu":
-            return None
-        if not grows_on_cpu(settings, policy, instances):
-            return None
-        if known is None:
-            encoding = encode_on_cpu(policy, instances, inputs.features, instance)
-        else:
-            encoding = CpuEncoding.of(known)
-        how = self._how(explore=explore, evenly=evenly)
-        growing = CpuRollouts(instances, policy, encoding, settings.max_nodes, **how)
-        which = instance.numpy()
-        keys = rollout_numbers(instances, which, settings.seed, *stream)
-        if start is None and instances.level != "graph":
-            return growing.grow(which, instances.array("center")[which], keys)
-        start = self.starts(inputs, instance) if start is None else start
-        return growing.grow(which, None if start is None else start.numpy(), keys)
 
     def _how(self, *, explore: bool, evenly: bool) -> dict[str, Any]:
         """Returns how rollouts choose."""

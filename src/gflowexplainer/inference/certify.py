@@ -11,7 +11,6 @@ from gflowexplainer.flow.exact import (
     Enumeration,
     enumerate_subgraphs,
     exact_marginals,
-    terminal_distribution,
     total_variation,
 )
 from gflowexplainer.graphs.subgraphs import subgraph_keys
@@ -32,26 +31,22 @@ def same_model(sampler: FlowSampler, model_name: str) -> bool:
         return model_fingerprint(model) == model_name
 
 
-def certify(
-    sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str, *, trained: bool = True
-) -> Certificate:
-    """Measures what was learned and what is shown against the truth of one instance.
+def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str) -> Certificate:
+    """Measures what is shown against the truth of one instance: every connected subgraph there is.
 
     Args:
-        sampler: The trained sampler.
+        sampler: What was sampled from.
         estimates: What is shown of all its instances.
         instance: Which of them to certify.
         limit: Number of connected subgraphs above which nothing is computed.
         model_name: Fingerprint of the model when it was explained; if it has changed since, nothing is computed.
-        trained: Whether the network was trained. Where subgraphs were searched for, what is shown is all there is.
     """
-    instances = sampler.instances
     if not same_model(sampler, model_name):
         return Certificate(reason="The model was moved or trained on after it was explained. Explain it again.")
-    one = torch.tensor([instance], device=instances.device)
+    one = torch.tensor([instance], device=sampler.instances.device)
     max_nodes = sampler.settings.max_nodes
     try:
-        enumeration = enumerate_subgraphs(instances, one, sampler.starts(one), max_nodes, limit=limit)
+        enumeration = enumerate_subgraphs(sampler.instances, one, sampler.starts(one), max_nodes, limit=limit)
     except EnumerationError:
         return Certificate(
             reason=f"There are more than {limit} connected subgraphs of at most {max_nodes} nodes. "
@@ -59,12 +54,10 @@ def certify(
         )
     target = target_distribution(enumeration, sampler.reward, sampler.settings.measure)
     shown = _shown(enumeration, estimates, instance)
-    learned = terminal_distribution(enumeration, sampler.network.policy, sampler.encode()) if trained else shown
-    nodes = slice(int(instances.ptr[instance]), int(instances.ptr[instance + 1]))
+    nodes = slice(int(sampler.instances.ptr[instance]), int(sampler.instances.ptr[instance + 1]))
     exact_node = exact_marginals(enumeration, target)[0][nodes]
     return Certificate(
-        distance=float(total_variation(enumeration, learned, target)),
-        shown_distance=float(total_variation(enumeration, shown, target)),
+        distance=float(total_variation(enumeration, shown, target)),
         node_error=float((estimates.node[nodes].clamp(0, 1) - exact_node).abs().max()),
         num_subgraphs=int(enumeration.states.complete.sum()),
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.rewards.consensus_reward import ConsensusReward
+from gflowexplainer.rewards.evidence_reward import EvidenceReward
 from gflowexplainer.sampler import FlowSampler
+from gflowexplainer.steering import AGREED
 
-FEW, SHARE = 5.0, 0.1
-"""An effective sample size below this number, and below this share of the samples, is too small."""
 UNEXPLAINED = 0.05
 """A share of variance below which the evidence explains nothing."""
 SCALES = 1e3
@@ -24,13 +22,12 @@ class Doubts:
     """Finds what speaks against the explanations of a sampler.
 
     Args:
-        sampler: The trained sampler.
-        effective_size: Effective sample size of each instance, shape ``[I]``; ``nan`` where nothing was sampled.
-        num_samples: Subgraphs sampled of each.
+        sampler: What was sampled from.
+        error: How far what is shown is off, in total variation, shape ``[I]``.
     """
 
-    def __init__(self, sampler: FlowSampler, effective_size: Tensor, num_samples: int) -> None:
-        self.sampler, self.effective_size, self.num_samples = sampler, effective_size, num_samples
+    def __init__(self, sampler: FlowSampler, error: Tensor) -> None:
+        self.sampler, self.error = sampler, error
 
     def of(self, position: int) -> tuple[str, ...]:
         """Says what speaks against the explanation of one instance; nothing if nothing does."""
@@ -38,23 +35,22 @@ class Doubts:
         return (*said, *scales(self.sampler.instances, position))
 
     def _samples(self, position: int) -> list[str]:
-        size, total = float(self.effective_size[position]), self.num_samples
-        if math.isnan(size) or size >= FEW or size >= SHARE * total:
+        error = float(self.error[position])
+        if error <= AGREED:
             return []
         return [
-            f"The {total} samples are worth {size:.1f} of the target (effective sample size), so probabilities may be "
-            "far from it. Sample more, train longer, or look at the certificate."
+            f"The probabilities may be off by {error:.2f} in total variation: independent samples differ by that much. "
+            "Raise 'num_samples', or lower 'max_nodes' so that all subgraphs can be listed."
         ]
 
     @cached_property
     def _evidence(self) -> list[str]:
         reward = self.sampler.reward
-        if not isinstance(reward, ConsensusReward) or reward.consensus.chosen.explained >= UNEXPLAINED:
+        if not isinstance(reward, EvidenceReward) or reward.learned.explained >= UNEXPLAINED:
             return []
-        share = reward.consensus.chosen.explained
         return [
-            f"What the reward is learned from explains {max(0.0, 100 * share):.0f}% of what the model says of random "
-            "subgraphs, so good and bad subgraphs are hardly told apart. reward='context' asks the model itself."
+            f"Kinds of nodes explain {max(0.0, 100 * reward.learned.explained):.0f}% of what the model says of random "
+            "pieces, so good and bad subgraphs are hardly told apart. reward='context' asks the model itself."
         ]
 
 

@@ -16,7 +16,7 @@ from gflowexplainer.flow.measure import log_steps
 from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import Subgraphs, marginals, place_keys
+from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
@@ -52,20 +52,6 @@ class Estimates:
         return self.listed.value[1]
 
 
-def estimate_from_samples(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Estimates:
-    """Turns samples into probabilities of subgraphs, nodes and edges.
-
-    Args:
-        instances: The instances.
-        samples: ``B`` sampled subgraphs, repeats included.
-        log_weight: Log-weight of each sample, shape ``[B]``; all equal if not given, which is the policy's own answer.
-            For the reward's answer pass :func:`reward_weights`.
-    """
-    subgraphs, probability = _tally(instances, samples, shares(instances, samples, log_weight))
-    listed = Deferred.of((subgraphs, probability))
-    return Estimates(listed, *marginals(instances, subgraphs, probability))
-
-
 def shares(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Tensor:
     """Returns the share of each of ``B`` samples in its instance, by log-weights ``[B]``; equal ones if not given."""
     instance, number = samples.instance, len(instances)
@@ -73,15 +59,6 @@ def shares(instances: Instances, samples: Subgraphs, log_weight: Tensor | None =
         return 1 / torch.bincount(instance, minlength=number)[instance].double()
     weight = log_weight.double()
     return (weight - segment_logsumexp(weight, instance, number)[instance]).exp()
-
-
-def effective_sizes(instances: Instances, samples: Subgraphs, log_weight: Tensor) -> Tensor:
-    """Returns the effective sample size of each instance, shape ``[I]``.
-
-    It is the number of samples of equal weight that would say as much; 0 without samples.
-    """
-    square = segment_sum(shares(instances, samples, log_weight).square(), samples.instance, len(instances))
-    return torch.where(square > 0, 1 / square.clamp(min=1e-300), 0.0)
 
 
 def _tally(instances: Instances, samples: Subgraphs, share: Tensor) -> tuple[Subgraphs, Tensor]:
@@ -183,3 +160,16 @@ def reward_weights(rollouts: Rollouts, reward: Reward, settings: Settings) -> Te
     states, (end, which) = rollouts.states, unique_groups(rollouts.state[rollouts.last])
     log_reward = reward.log_reward(states.subgraphs[end], states.can_grow[end])[which]
     return importance_weights(rollouts, log_reward, measure=settings.measure, parents=settings.parents)
+
+
+@torch.no_grad()
+def disagreement(rollouts: Rollouts, reward: Reward, settings: Settings) -> Tensor:
+    """Returns the total variation between what a policy sampled and the same samples weighed by reward, ``[I]``.
+
+    It is 0 where the policy samples from its target.
+    """
+    instances, samples = rollouts.states.instances, rollouts.subgraphs
+    plain, weighed = shares(instances, samples), shares(instances, samples, reward_weights(rollouts, reward, settings))
+    _, first, group = first_of_each(place_keys(instances, samples))
+    gap = segment_sum(plain - weighed, group, first.numel()).abs()
+    return segment_sum(gap, samples.instance[first], len(instances)) / 2

@@ -10,11 +10,11 @@ from torch import nn
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.graphs.typed import EdgeType
-from gflowexplainer.inference.explainer_file import LATER, OPTIONS
+from gflowexplainer.inference.explainer_file import OPTIONS
 from gflowexplainer.model.adapter import bare_model, shown_name
 from gflowexplainer.settings import Settings
 
-SETTINGS = frozenset({"preset", *OPTIONS, *LATER, *Settings.__dataclass_fields__}) - {"batch_size"}
+SETTINGS = frozenset({"preset", *OPTIONS, *Settings.__dataclass_fields__}) - {"batch_size"}
 """What an explainer is made with, by name, but for what PyG calls an argument of models."""
 
 

@@ -18,9 +18,10 @@ from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.folder import EXPLAINER as FILE
 
 KIND = "explainer"
-LATER = ("node_type", "edge_type", "remove_link", "inference")
-"""Arguments that files of earlier versions do not have."""
-OPTIONS = ("num_samples", "weighting", "num_hops", "certificate_limit", "memory_budget")
+OPTIONS = (
+    *("num_samples", "num_hops", "certificate_limit", "memory_budget"),
+    *("node_type", "edge_type", "remove_link"),
+)
 """Arguments that are no settings, and stored with them."""
 
 Made = TypeVar("Made")
@@ -36,7 +37,7 @@ def write_explainer(
         fitted: What was learned.
         preset: Name of the settings to begin with.
         settings: Settings that were changed.
-        options: Arguments that are no settings, by name (:data:`OPTIONS` and :data:`LATER`).
+        options: Arguments that are no settings, by name (:data:`OPTIONS`).
     """
     meta = {
         "kind": KIND,
@@ -69,7 +70,7 @@ def read_explainer(folder: str | Path, make: Callable[..., Made]) -> tuple[Made,
     if meta.get("kind") != KIND:
         raise CheckpointError(f"'{path}' holds no explainer (but {meta.get('kind') or 'a training'}).")
     try:
-        options = {name: meta[name] for name in OPTIONS} | {name: meta[name] for name in LATER if name in meta}
+        options = {name: meta[name] for name in OPTIONS}
         explainer = make(preset=meta["preset"], **options, **meta["settings"])
         config = config_to_dict(ModelConfig(**meta["config"]))
         fitted = FittedState(SamplerState.from_sections(sections), meta["model"], config, meta["identity"])

@@ -1,35 +1,24 @@
-"""From a task to explanations: in batches that fit into memory, by a fitted network or one of each instance's own.
-
-Each batch is sampled, or searched, and what it shows is estimated.
-"""
+"""From a task to explanations: in batches that fit into memory, by what a fit learned or by what is learned at once."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch_geometric.explain import ModelConfig
 from tqdm.auto import tqdm
 
-from gflowexplainer.choices import Inference, Weighting
 from gflowexplainer.errors import ConfigError, InstanceError
-from gflowexplainer.inference.cpu_estimates import CpuEstimates
-from gflowexplainer.inference.estimates import (
-    effective_sizes,
-    estimate_from_policy,
-    estimate_from_samples,
-    reward_weights,
-)
+from gflowexplainer.evidence.reference_nodes import learn_from_references
+from gflowexplainer.inference.estimates import disagreement, estimate_from_policy
 from gflowexplainer.inference.explanations import SampledExplanations
 from gflowexplainer.inference.fitted_state import FittedState
-from gflowexplainer.inference.search import search
+from gflowexplainer.inference.particle_estimates import estimate_from_particles
 from gflowexplainer.model.requests import AnyTask
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import repeated
 from gflowexplainer.ops.streams import Stream
-from gflowexplainer.rewards.reference_nodes import ReferenceNodes
+from gflowexplainer.rewards.evidence_reward import EvidenceReward
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.training.trainer import Trainer, learning
@@ -44,11 +33,8 @@ class Explaining:
 
     Attributes:
         settings: All settings of a fit.
-        settings_alone: Those of the short training on one instance that replaces a missing fit.
         fitted: What was learned by a fit; ``None`` if there was none.
-        num_samples: Subgraphs sampled for each explanation.
-        weighting: ``"policy"`` or ``"reward"``.
-        inference: ``"flow"`` or ``"search"``.
+        num_samples: Particles of each size, or subgraphs that a flow network samples, for each explanation.
         certificate_limit: Connected subgraphs up to which a certificate is computed when it is asked for.
         budget: Bytes that one batch of work may take, roughly.
         model_name: Fingerprint of the explained model.
@@ -56,11 +42,8 @@ class Explaining:
     """
 
     settings: Settings
-    settings_alone: Settings
     fitted: FittedState | None
     num_samples: int
-    weighting: str
-    inference: str
     certificate_limit: int
     budget: int
     model_name: str
@@ -73,7 +56,6 @@ class Explaining:
             # A GPU is idle in small batches.
             at_once = len(task) if on_gpu else max(1, _ROLLOUTS_AT_ONCE // self.num_samples)
         batches: list[SampledExplanations] = []
-        reference = ReferenceNodes(task, self.settings)
         begins = range(0, len(task), at_once)
         silent = not progress or self.fitted is not None
         for begin in begins if silent else tqdm(begins, desc="explain", leave=False):
@@ -82,22 +64,20 @@ class Explaining:
             # A trained network stops early and comes to the same states again. A GPU says when it was too much.
             states = self.num_samples * (1 if on_gpu else largest)
             for inputs in batch.split(states, self.budget):
-                batches += self._sample(inputs, reference)
+                batches += self._sample(inputs, task)
         return batches
 
-    def _sample(self, inputs: TaskInputs, reference: ReferenceNodes) -> list[SampledExplanations]:
+    def _sample(self, inputs: TaskInputs, task: AnyTask) -> list[SampledExplanations]:
         """Samples explanations of instances together, or one half after the other where a GPU has no room."""
         try:
             with learning():
-                sampler = self._sampler(inputs, reference)
+                sampler = self._sampler(inputs, task)
             found = explain_instances(
                 sampler,
                 num_samples=self.num_samples,
-                weighting=self.weighting,
                 certificate_limit=self.certificate_limit,
                 model_name=self.model_name,
                 config=self.config,
-                inference=self.inference,
             )
         except torch.cuda.OutOfMemoryError:
             if len(inputs) == 1:
@@ -105,23 +85,25 @@ class Explaining:
         else:
             return [found]
         torch.cuda.empty_cache()
-        return [part for half in inputs.halves() for part in self._sample(half, reference)]
+        return [part for half in inputs.halves() for part in self._sample(half, task)]
 
-    def _sampler(self, inputs: TaskInputs, reference: ReferenceNodes) -> FlowSampler:
-        """Returns a trained sampler of instances: the fitted one, or one of their own."""
+    def _sampler(self, inputs: TaskInputs, task: AnyTask) -> FlowSampler:
+        """Returns a sampler of instances by what was fitted, or by what is learned for them alone."""
+        settings = self.settings
         if self.fitted is None:
-            sampler = FlowSampler(self.settings_alone, inputs, consensus=reference.consensus(inputs))
-            if self.inference == Inference.flow:
-                Trainer(sampler).run(progress=False)
+            if settings.is_sampled_directly:
+                learned = learn_from_references(task, inputs, settings.seed, settings.removal)
+                return FlowSampler(settings, inputs, learned=learned)
+            sampler = FlowSampler(settings, inputs)
+            Trainer(sampler).run(progress=False)
             return sampler
         try:
-            return self.fitted.sampler_of(self.settings, inputs)
+            return self.fitted.sampler_of(settings, inputs)
         except torch.cuda.OutOfMemoryError:
             raise
         except (ConfigError, RuntimeError) as error:
             raise InstanceError(
-                f"The fitted flow network does not fit these graphs; their features must be those of the training: "
-                f"{error}"
+                f"What was fitted does not fit these graphs; their features must be those of the fit: {error}"
             ) from error
 
 
@@ -130,53 +112,23 @@ def explain_instances(
     sampler: FlowSampler,
     *,
     num_samples: int,
-    weighting: str,
     certificate_limit: int,
     model_name: str,
     config: ModelConfig | None = None,
-    inference: str = Inference.flow,
 ) -> SampledExplanations:
-    """Samples the instances of a trained sampler and estimates what explanations show.
+    """Samples the instances of a sampler and estimates what explanations show.
 
     Args:
-        sampler: The trained sampler.
-        num_samples: Subgraphs sampled for each explanation.
-        weighting: ``"policy"`` or ``"reward"``; see :mod:`~gflowexplainer.inference.estimates`.
+        sampler: The sampler; its network is trained, where its reward needs one.
+        num_samples: Particles of each size, or subgraphs that the network samples, for each explanation.
         certificate_limit: Connected subgraphs up to which a certificate is computed when it is asked for.
         model_name: Fingerprint of the explained model.
         config: Mode, level and return type of the model.
-        inference: ``"flow"``, or ``"search"``: subgraphs come from a beam as wide as there would be samples.
     """
-    instances = sampler.instances
-    if inference == Inference.search:
-        settings = sampler.settings
-        found, log_weight = search(
-            instances, sampler.reward, settings.max_nodes, num_samples, settings.measure, settings.seed
-        )
-        return SampledExplanations(
-            sampler,
-            estimate_from_samples(instances, found, log_weight),
-            partial(torch.full, (len(instances),), math.nan),
-            num_samples,
-            Weighting.reward,
-            certificate_limit,
-            model_name,
-            config,
-            Inference.search,
-        )
-    every = repeated(len(instances), num_samples, instances.device)
-    record = sampler.record(every, Stream.explaining, evenly=True) if weighting == Weighting.policy else None
-    if record is not None:
-        counted = CpuEstimates(record)
-        estimates, effective = counted.estimates(), counted.find_effective_sizes(sampler.reward)
+    if isinstance(sampler.reward, EvidenceReward):
+        estimates, error = estimate_from_particles(sampler.reward, sampler.settings, num_samples)
     else:
+        every = repeated(len(sampler.instances), num_samples, sampler.instances.device)
         rollouts = sampler.sample(every, Stream.explaining, evenly=True)
-        samples, log_weight = rollouts.subgraphs, reward_weights(rollouts, sampler.reward, sampler.settings)
-        effective = partial(effective_sizes, instances, samples, log_weight)
-        if weighting == Weighting.reward:
-            estimates = estimate_from_samples(instances, samples, log_weight)
-        else:
-            estimates = estimate_from_policy(rollouts)
-    return SampledExplanations(
-        sampler, estimates, effective, num_samples, weighting, certificate_limit, model_name, config
-    )
+        estimates, error = estimate_from_policy(rollouts), disagreement(rollouts, sampler.reward, sampler.settings)
+    return SampledExplanations(sampler, estimates, error, num_samples, certificate_limit, model_name, config)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.choices import Inference, Removal
+from gflowexplainer.choices import Removal
 from gflowexplainer.errors import ModelError
 from gflowexplainer.explanation.certificate import PendingCertificate
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -35,11 +35,11 @@ from gflowexplainer.inference.doubts import Doubts
 from gflowexplainer.inference.estimates import Estimates
 from gflowexplainer.inference.instance_study import InstanceStudy
 from gflowexplainer.inference.masks import Masks
-from gflowexplainer.inference.parts import find_parts
+from gflowexplainer.inference.parts import PartsSearch, sampled_sets
 from gflowexplainer.inference.paths import ranked_paths
-from gflowexplainer.ops.segments import pointers, segment_argmax
+from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sparse_rows import MatrixEntries, RowSections, SparseRows
-from gflowexplainer.rewards.consensus_reward import ConsensusReward
+from gflowexplainer.rewards.evidence_reward import EvidenceReward
 from gflowexplainer.sampler import FlowSampler
 
 _LARGEST_LOG = 700.0
@@ -60,32 +60,23 @@ class SampledExplanations:
     Attributes:
         sampler: The trained sampler.
         estimates: What is shown: probabilities of subgraphs, nodes and edges.
-        find_effective_size: Computes the effective sample size of each instance, shape ``[I]``; ``nan`` of a search.
-        num_samples: Subgraphs sampled of each.
-        weighting: ``"policy"`` or ``"reward"``.
+        error: How far the probabilities are off in each instance, in total variation, shape ``[I]``; 0 where exact.
+        num_samples: Particles of each size, or sampled subgraphs, of each.
         certificate_limit: Connected subgraphs up to which a certificate is computed.
         model_name: Fingerprint of the explained model.
         config: Mode, level and return type of the model.
-        inference: How the subgraphs were found: ``"flow"`` or ``"search"``.
     """
 
     sampler: FlowSampler
     estimates: Estimates
-    find_effective_size: Callable[[], Tensor]
+    error: Tensor
     num_samples: int
-    weighting: str
     certificate_limit: int
     model_name: str
     config: ModelConfig | None = None
-    inference: str = Inference.flow
 
     def __len__(self) -> int:
         return len(self.sampler.instances)
-
-    @cached_property
-    def effective_size(self) -> Tensor:
-        """Effective sample size of each instance, shape ``[I]``."""
-        return self.find_effective_size()
 
     @cached_property
     def masks(self) -> Masks:
@@ -109,7 +100,7 @@ class SampledExplanations:
 
     @cached_property
     def _doubts(self) -> Doubts:
-        return Doubts(self.sampler, self.effective_size, self.num_samples)
+        return Doubts(self.sampler, self.error)
 
     @cached_property
     def _parts(self) -> list[Parts]:
@@ -119,9 +110,9 @@ class SampledExplanations:
                 "The model was moved or trained on after it was explained, so its parts can no longer be measured. "
                 "Explain it again."
             )
-        subgraphs = self.estimates.subgraphs
-        best = segment_argmax(self._log_reward, subgraphs.instance, len(self))
-        return find_parts(self.sampler.reward, subgraphs[best], self.masks.node, self.sampler.settings.seed)
+        instances, (subgraphs, probability) = self.sampler.instances, self.estimates.listed.value
+        sampled = sampled_sets(instances, subgraphs, probability)
+        return PartsSearch(self.sampler.reward, sampled, self.masks.node, self.sampler.settings.seed).run()
 
     def _find_parts(self, i: int) -> Parts:
         """Names the nodes of an instance's parts as the user does."""
@@ -132,9 +123,9 @@ class SampledExplanations:
 
     @cached_property
     def contributions(self) -> Tensor | None:
-        """What each node adds to the log-odds of the class or to the value, shape ``[n]``, where a consensus says."""
+        """What the model loses of its log-odds or value without each node, shape ``[n]``, where that was measured."""
         reward = self.sampler.reward
-        return reward.contributions() if isinstance(reward, ConsensusReward) else None
+        return reward.lost if isinstance(reward, EvidenceReward) else None
 
     @cached_property
     def _log_reward(self) -> Tensor:
@@ -188,14 +179,12 @@ class SampledExplanations:
             i,
             self.certificate_limit,
             self.model_name,
-            trained=self.inference == Inference.flow,
         )
         distribution = SubgraphDistribution(
             rank=partial(self._rank, i),
             node=name if kind is None else kind[1],
-            weighting=self.weighting,
             num_samples=self.num_samples,
-            find_effective_size=lambda: float(self.effective_size[i]),
+            error=float(self.error[i]),
             certificate=PendingCertificate(compute),
             left_out=0 if instances.left_out is None else int(instances.left_out[i]),
             prediction_kept=self._kept.get(i),
@@ -287,7 +276,7 @@ class SampledExplanations:
             estimates.probability[rows],
             estimates.neighbor,
             k,
-            rate=reward.log_score if isinstance(reward, ConsensusReward) else None,
+            rate=reward.log_score if isinstance(reward, EvidenceReward) else None,
         )
         edges = self._edges(i)
         ends = instances.edge_index[:, edges].t().tolist()
@@ -320,7 +309,7 @@ class SampledExplanations:
         return InstanceStudy(self.sampler, i, lambda: [s.nodes for s in distribution.subgraphs], name, self.model_name)
 
     def _rank(self, i: int) -> Sequence[RankedSubgraph]:
-        """Lists the different subgraphs of an instance, best first."""
+        """Lists the different subgraphs of an instance, the most probable first."""
         instances, (order, first) = self.sampler.instances, self._rows
         rows = order[int(first[i]) : int(first[i + 1])]
         nodes = self._nodes(i)
@@ -347,9 +336,8 @@ class SampledExplanations:
             named = tuple(map(name_at, own[:size]))
             # The evidence of a large value is beyond what its exponential can hold; the order is that of the evidence.
             reward = math.exp(min(log_reward, _LARGEST_LOG))
-            found.append((log_reward, RankedSubgraph(named, share, reward, self.predictions, row)))
-        found.sort(key=lambda entry: (-entry[0], -entry[1].probability, entry[1].nodes))
-        return [subgraph for _, subgraph in found]
+            found.append(RankedSubgraph(named, share, reward, self.predictions, row))
+        return sorted(found, key=lambda subgraph: (-subgraph.probability, subgraph.nodes))
 
 
 def _placed(values: Tensor, place: Tensor, outer: Tensor | None, size: int) -> SparseRows:

@@ -36,6 +36,8 @@ class FittedState:
         place = f"{inputs.instances.level} on {inputs.instances.device}"
         known = self._networks.get(place)
         sampler = FlowSampler(settings, inputs, self.sampler, network=known)
+        if settings.is_sampled_directly:
+            return sampler
         if known is None or sampler.network.policy is not known.policy:
             # It is trained no further, so that what rollouts need of its weights is prepared once.
             self._networks[place] = sampler.network.requires_grad_(False)

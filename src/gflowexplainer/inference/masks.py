@@ -1,8 +1,7 @@
-"""How probably each node and each edge belongs to an explanation: the masks of many explanations at once."""
+"""The masks of many explanations at once: the probability of each node and each edge, and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,26 +11,16 @@ from torch import Tensor
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.inference.estimates import Estimates
 from gflowexplainer.ops.sparse_rows import MatrixEntries
-from gflowexplainer.rewards.consensus_reward import ConsensusReward
 from gflowexplainer.sampler import FlowSampler
-
-ELSEWHERE = 0.1
-"""What the evidence of single nodes of a graph counts, where the distribution counts 1."""
 
 
 @dataclass(frozen=True)
 class Masks:
     """Probabilities of the ``n`` nodes and ``e`` edges of the instances of a sampler.
 
-    Where what single nodes do tells how the model decides, a node belongs to the explanation also by itself: as
-    probably as what it adds is to what the strongest adds. Its probability is then the mean of the two, weighed by how
-    far single nodes are to be trusted (:func:`~gflowexplainer.rewards.mask_weight.mask_weight`). In a graph several
-    places may speak; those that samples seldom come to count a little by their evidence. And where the
-    distribution follows them too, a node that speaks against the class does not belong, though a way may lead over it.
-
     Attributes:
         sampler: What was sampled from.
-        estimates: Probabilities of the distribution alone.
+        estimates: The distribution.
     """
 
     sampler: FlowSampler
@@ -40,32 +29,17 @@ class Masks:
     @cached_property
     def node(self) -> Tensor:
         """Probability of each node, shape ``[n]``."""
-        found, reward = self.estimates.node, self.sampler.reward
-        against = reward.speaks_against() if isinstance(reward, ConsensusReward) else None
-        if against is not None:
-            found = torch.where(against, 0.0, found)
-        return _probability(_mean(found, self._shares))
+        return self.estimates.node.clamp(0, 1).float()
 
     @cached_property
     def edge(self) -> Tensor:
         """Probability that both ends of each edge are inside, of a self loop that its node is, shape ``[e]``."""
         instances = self.sampler.instances
         edge = edge_values(instances, self.estimates.neighbor)
-        if self._shares or instances.has_loops:
+        if instances.has_loops:
             source, target = instances.edge_index
-            shares = [(weight, torch.minimum(share[source], share[target])) for weight, share in self._shares]
-            edge = _mean(edge, shares)
             edge = torch.where(source == target, self.node[source].to(edge), edge)
-        return _probability(edge)
-
-    @cached_property
-    def _shares(self) -> list[tuple[float, Tensor]]:
-        """What nodes do by themselves, in [0, 1], ``[n]``, and what that counts where the distribution counts 1."""
-        reward = self.sampler.reward
-        if not isinstance(reward, ConsensusReward):
-            return []
-        found = [(reward.consensus.beside, reward.own_share()), (ELSEWHERE, reward.said_share())]
-        return [(weight, share) for weight, share in found if share is not None]
+        return edge.clamp(0, 1).float()
 
     def entries(self, kind: str) -> MatrixEntries:
         """Returns ``"node"`` or ``"edge"`` masks."""
@@ -86,18 +60,3 @@ class Masks:
             place = torch.cat([part if ids is None else ids[part] for part, ids in zip(parts, outer, strict=True)])
         row, column, value = (tensor.to(shown[0].x.device) for tensor in (row, place, value))
         return MatrixEntries(row, column, value, size, in_order)
-
-
-def _probability(value: Tensor) -> Tensor:
-    """Brings what may be off by rounding into [0, 1]."""
-    return value.clamp(0, 1).float()
-
-
-def _mean(value: Tensor, shares: Sequence[tuple[float, Tensor]]) -> Tensor:
-    """Takes the weighted mean of probabilities of the distribution, which count 1, and of shares."""
-    if not shares:
-        return value
-    total = value
-    for weight, share in shares:
-        total = total + weight * share.to(value)
-    return total / (1 + sum(weight for weight, _ in shares))

@@ -7,9 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from gflowexplainer.errors import ModelError
 
+TINY = 1e-38
+"""Probabilities below this count as this, so that their logarithm stays finite."""
 _NO_DISTRIBUTION = 1e-2
 """Probabilities whose sum is farther from 1 are none; half precision stays well below."""
 
@@ -83,6 +86,16 @@ def _refuse_other_return_type(name: str, output: Tensor, mode: str, return_type:
 
 def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
     """Turns what a model of PyG's ``mode`` and ``return_type`` returns ``[Q, C]`` into probabilities, or values."""
+    found = read_log_output(output, mode, return_type)
+    return found if mode == "regression" else found.exp().to(output)
+
+
+def read_log_output(output: Tensor, mode: str, return_type: str) -> Tensor:
+    """Turns what a model returns ``[Q, C]`` into log-probabilities, in double precision, or values.
+
+    Raw scores and log-probabilities are never turned into probabilities on the way, so that a model that is very sure
+    of itself is still told from one that is surer.
+    """
     if mode == "regression":
         if output.size(1) != 1:
             raise ModelError(
@@ -90,6 +103,7 @@ def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
                 "adapt(model, output=lambda out: out[:, 0:1])."
             )
         return output
+    values = output.double()
     if mode == "binary_classification":
         if output.size(1) != 1:
             raise ModelError(
@@ -97,13 +111,22 @@ def read_output(output: Tensor, mode: str, return_type: str) -> Tensor:
                 "mode='multiclass_classification'; of several labels that do not exclude one another, explain one: "
                 "adapt(model, output=lambda out: out[:, :1])."
             )
-        positive = {"raw": output.sigmoid, "probs": output.clone, "log_probs": output.exp}[return_type]()
-        return torch.cat([1 - positive, positive], dim=1)
+        if return_type == "raw":
+            return torch.cat([logsigmoid(-values), logsigmoid(values)], dim=1)
+        positive = values if return_type == "probs" else values.exp()
+        return torch.cat([1 - positive, positive], dim=1).clamp(min=TINY).log()
     if output.size(1) == 1:
         raise ModelError(
             "A multiclass classifier must return at least two columns (got 1). "
             "Use mode='binary_classification' or 'regression'."
         )
-    if return_type == "raw":
-        return output.softmax(dim=1)
-    return output.exp() if return_type == "log_probs" else output
+    if return_type == "probs":
+        return values.clamp(min=TINY).log()
+    return values.log_softmax(dim=1) if return_type == "raw" else values
+
+
+def log_odds(log_probability: Tensor, label: Tensor) -> Tensor:
+    """Returns the log-odds of a class ``[Q]`` from log-probabilities ``[Q, C]``, shape ``[Q]``."""
+    own = log_probability.gather(1, label[:, None])
+    others = log_probability.scatter(1, label[:, None], -torch.inf).logsumexp(dim=1)
+    return own[:, 0] - others

@@ -23,7 +23,7 @@ from gflowexplainer.model.hops import check_hops, refuse_none
 from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.locality import Locality, clones, usual_locality
 from gflowexplainer.model.makeup import Makeup
-from gflowexplainer.model.output import checked_output, read_output
+from gflowexplainer.model.output import checked_output, read_log_output, read_output
 from gflowexplainer.ops.memory import batch_budget, model_budget
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
@@ -110,14 +110,14 @@ class Predictor:
         """Returns what tells nodes and edges of instances apart beside features and ends, by name."""
         return instances.node_arguments, instances.edge_arguments
 
-    def whole(self, instances: Instances) -> Tensor:
-        """Predicts on the instances as they are, shape ``[I, C]``."""
+    def whole(self, instances: Instances, *, log: bool = False) -> Tensor:
+        """Predicts on the instances as they are, shape ``[I, C]``; log-probabilities instead of these with ``log``."""
         everything = torch.arange(len(instances), device=instances.device)
 
         def predict(chunk: slice) -> Tensor:
             index = everything[chunk]
             kept = torch.ones(int(instances.node_counts[index].sum()), dtype=torch.bool, device=instances.device)
-            return self.predict(instances, index, kept)
+            return self.predict(instances, index, kept, log=log)
 
         return self.in_chunks(instances, everything, predict)
 
@@ -155,7 +155,14 @@ class Predictor:
         return torch.cat([work(chunk) for chunk in self.chunks(self.cost(instances)[instance])])
 
     def predict(
-        self, instances: Instances, instance: Tensor, kept: Tensor, removal: str = "induced", *, alone: bool = False
+        self,
+        instances: Instances,
+        instance: Tensor,
+        kept: Tensor,
+        removal: str = "induced",
+        *,
+        alone: bool = False,
+        log: bool = False,
     ) -> Tensor:
         """Predicts on ``Q`` subgraphs in one forward call.
 
@@ -168,12 +175,15 @@ class Predictor:
             alone: Whether the kept nodes are all there is. Otherwise what surrounds an instance in the user's graph
                 is still there: the other nodes of the instance are removed from the whole graph.
 
+            log: Whether to return the logarithms of probabilities, which do not saturate.
+
         Returns:
             Class probabilities ``[Q, C]`` (binary: ``C = 2``), or values ``[Q, 1]`` for regression.
         """
+        read = self.read_log if log else self.read
         if not is_evaluating(self.model) or torch.is_grad_enabled():
             with self.evaluating():
-                return self.predict(instances, instance, kept, removal, alone=alone)
+                return self.predict(instances, instance, kept, removal, alone=alone, log=log)
         if instances.surroundings is not None and not alone:
             kept, instances = instances.widen(instance, kept), instances.surroundings
         node_counts = instances.node_counts[instance]
@@ -187,9 +197,7 @@ class Predictor:
         if self.level == "graph":
             present = self._remaining(kept, owner, first, instance.numel(), removal)
             place = torch.cumsum(present, 0) - 1
-            return self.read(
-                self._forward(instances, node[present], place[ends], edge, owner[present], instance.numel())
-            )
+            return read(self._forward(instances, node[present], place[ends], edge, owner[present], instance.numel()))
         shift = first - instances.ptr[instance]
         center = instances.center[instance] + shift
         other = None if instances.other_end is None else instances.other_end[instance] + shift
@@ -205,10 +213,10 @@ class Predictor:
         place = torch.cumsum(present, 0) - 1
         union = instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
         if other is None:
-            return self.read(self._forward(*union)[place[center[like]]])
+            return read(self._forward(*union)[place[center[like]]])
         asked, row = unique_groups(like)
         pairs = torch.stack([place[center[asked]], place[other[asked]]])
-        return self.read(self._forward(*union, pairs)[row])
+        return read(self._forward(*union, pairs)[row])
 
     @staticmethod
     def _remaining(kept: Tensor, owner: Tensor, first: Tensor, num_graphs: int, removal: str) -> Tensor:
@@ -366,6 +374,10 @@ class Predictor:
     def read(self, output: Tensor) -> Tensor:
         """Turns what the model returns ``[Q, C]`` into probabilities, or values for regression."""
         return read_output(output, self.mode, self.return_type)
+
+    def read_log(self, output: Tensor) -> Tensor:
+        """Turns what the model returns ``[Q, C]`` into log-probabilities, or values for regression."""
+        return read_log_output(output, self.mode, self.return_type)
 
 
 def _at(device: torch.device, value: Any) -> Any:

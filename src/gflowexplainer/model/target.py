@@ -10,11 +10,11 @@ from torch import Tensor
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.model.output import log_odds
 from gflowexplainer.model.predictor import Predictor
 
 TINY = 1e-12
 """Probabilities below this count as this, so that their logarithm stays finite."""
-_CERTAIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,12 @@ class Target:
     def strength(self, prediction: Tensor, instance: Tensor) -> Tensor:
         """Returns how strongly predictions ``[Q, C]`` speak for the target, in units that add up, shape ``[Q]``.
 
-        Classification: the log-odds of the class, which do not saturate. Regression: the value itself, so that what
-        raises it and what lowers it can be told apart.
+        Classification: the log-odds of the class, from log-probabilities, so that they never saturate. Regression: the
+        value itself, so that what raises it and what lowers it can be told apart.
         """
         if self.label is None:
             return prediction.double().sum(dim=1)
-        held = self.log_preservation(prediction.double(), instance).exp()
-        return held.clamp(_CERTAIN, 1 - _CERTAIN).logit()
+        return log_odds(prediction, self.label[instance])
 
 
 def given_targets(predictor: Predictor, target: Any, index: Tensor, total: int) -> Tensor | None:

@@ -12,6 +12,7 @@ class Stream(IntEnum):
     calibrating = 3
     replaying = 4
     measuring = 5
+    contexts = 6
     explaining = 100
     reference_nodes = 101
     random_parts = 102

@@ -5,11 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.choices import Removal
@@ -18,28 +15,24 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, size_penalty, subgraph_keys
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
-from gflowexplainer.ops.segments import ranges, segment_sum
+from gflowexplainer.ops.segments import ranges
 from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.rewards.cache import KeyedCache
 
 REMOVALS = (Removal.induced.value, Removal.isolate.value)
 """Meanings of "without the rest"."""
-_NO_SPREAD = 1e-6
 
 
 class Reward(ABC):
     r"""A positive function of subgraphs; the flow network samples in proportion to it.
 
-    What is sampled from is :math:`P(s) \propto R(s)^\beta`. Where ``relative`` is set, :math:`\beta` is
-    counted in units of each instance's own spread: it is divided by the standard deviation of
-    :math:`\log R` over random connected subgraphs of that instance (see :meth:`calibrate`).
+    What is sampled from is :math:`P(s) \propto R(s)^\beta`, with :math:`\beta` in units of ``spread``.
 
     Args:
         predictor: The explained model.
         instances: The instances; every subgraph passed later refers to these.
         target: What is to be preserved; the model's own prediction if not given.
         beta: Reward exponent.
-        relative: Whether ``beta`` is relative to the instance's spread of log-rewards.
         min_nodes: Smaller subgraphs get a reward of practically zero
             (:func:`~gflowexplainer.graphs.subgraphs.size_penalty`).
         removal: What "without the rest" means: ``"induced"`` (nodes and edges go) or ``"isolate"`` (edges go,
@@ -47,7 +40,7 @@ class Reward(ABC):
         cache_size: Number of subgraphs whose reward is remembered.
 
     Attributes:
-        own: What the model loses without each node, shape ``[n]``, where it has been asked already.
+        spread: What one unit of ``beta`` is in each instance, shape ``[I]``; 1 by default.
     """
 
     def __init__(
@@ -57,7 +50,6 @@ class Reward(ABC):
         *,
         target: Target | None = None,
         beta: float = 1.0,
-        relative: bool = False,
         min_nodes: int = 1,
         removal: str = "induced",
         cache_size: int = 4_000_000,
@@ -70,18 +62,11 @@ class Reward(ABC):
         self.instances = instances
         self.target = Target.of(predictor, instances) if target is None else target
         self.beta = beta
-        self.relative = relative
         self.min_nodes = min_nodes
         self.removal = one_of("removal", removal, REMOVALS)
         self.spread = torch.ones(len(instances), device=instances.device)
-        self.own: Tensor | None = None
         self.num_requests = 0
         self._cache_size = cache_size
-
-    @property
-    def follows_own(self) -> bool:
-        """Whether it follows, of a class, what single nodes of the instance itself do to it; not by default."""
-        return False
 
     @cached_property
     def _cache(self) -> KeyedCache:
@@ -117,47 +102,10 @@ class Reward(ABC):
         grows = torch.ones_like(subgraphs.instance, dtype=torch.bool) if can_grow is None else can_grow
         return value + size_penalty(subgraphs.size, grows, self.min_nodes)
 
-    def log_reward_grown(self, subgraphs: Subgraphs, row: Tensor, node: Tensor) -> Tensor:
-        """Returns the :meth:`log_reward` of subgraphs ``row`` ``[F]``, each with a further ``node`` ``[F]``, ``[F]``.
-
-        Rows ascend, and nodes within a row. What comes out has at least ``min_nodes`` nodes, or could not have more.
-        """
-        return self.temper(self._log_score_grown(subgraphs, row, node), subgraphs.instance[row])
-
-    def _log_score_grown(self, subgraphs: Subgraphs, row: Tensor, node: Tensor) -> Tensor:
-        members = subgraphs.members[row]
-        members[torch.arange(row.numel(), device=row.device), subgraphs.size[row]] = node
-        return self.log_score(Subgraphs(subgraphs.instance[row], members))
-
     def temper(self, log_score: Tensor, instance: Tensor) -> Tensor:
         """Applies the exponent of each row's instance to log-scores ``[B]`` or ``[B, V]``."""
         exponent = self.beta / self.spread.index_select(0, instance)
         return log_score * (exponent if log_score.dim() == 1 else exponent[:, None])
-
-    def calibrate(self, subgraphs: Subgraphs) -> None:
-        """Measures the spread of log-rewards of each instance on a sample of its subgraphs.
-
-        Does nothing unless the exponent is relative. An instance whose rewards do not differ keeps spread 1.
-        """
-        if not self.relative:
-            return
-        score, instance = self.log_score(subgraphs), subgraphs.instance
-        if instance.device.type == "cpu":
-            self.spread = torch.from_numpy(_spread(score.numpy(), instance.numpy(), len(self.instances))).to(score)
-            return
-        count = torch.bincount(instance, minlength=len(self.instances)).clamp(min=1)
-        mean = segment_sum(score, instance, len(self.instances)) / count
-        square = segment_sum((score - mean[instance]).square(), instance, len(self.instances)) / count
-        spread = square.sqrt()
-        self.spread = torch.where(spread > _NO_SPREAD, spread, 1.0)
-
-    def settle_spread(self) -> None:
-        """Applies a lower bound to the measured spreads; none by default."""
-        return
-
-    def node_values(self) -> Tensor | None:
-        """Returns additional node features for the policy, shape ``[n, V]``; ``None`` for none."""
-        return None
 
     def exchange(self, gather: Callable[..., tuple[Tensor, ...]]) -> None:
         """Shares the scores that were computed since the last exchange among processes: none is computed twice.
@@ -168,12 +116,11 @@ class Reward(ABC):
         self._cache.exchange(gather)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns spread and cached values, for a checkpoint: with them a resumed training sees the same numbers."""
-        return {"spread": self.spread} | self._cache.tensors("subgraph")
+        """Returns cached values, for a checkpoint: with them a resumed training sees the same numbers."""
+        return self._cache.tensors("subgraph")
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Takes spread and cached values from a checkpoint."""
-        self.spread = tensors["spread"]
+        """Takes cached values from a checkpoint."""
         self._cache.load_tensors("subgraph", tensors)
 
     def kept_mask(self, subgraphs: Subgraphs) -> Tensor:
@@ -204,12 +151,3 @@ class Reward(ABC):
         is_root = torch.zeros(self.instances.num_nodes, dtype=torch.bool, device=node.device)
         is_root[self.instances.roots] = True
         return is_root[node]
-
-
-def _spread(score: NDArray[Any], instance: NDArray[Any], number: int) -> NDArray[Any]:
-    """Returns the standard deviation of scores ``[B]`` within each of ``number`` instances; 1 where there is none."""
-    count = np.maximum(np.bincount(instance, minlength=number), 1)
-    mean = np.bincount(instance, weights=score, minlength=number) / count
-    deviation = score - mean.take(instance)
-    spread = np.sqrt(np.bincount(instance, weights=deviation * deviation, minlength=number) / count)
-    return np.where(spread > _NO_SPREAD, spread, 1.0)

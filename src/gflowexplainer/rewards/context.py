@@ -128,9 +128,10 @@ class ContextReward(Reward):
             members = subgraphs.members[row[chunk]]
             shift = (pointers(counts)[:-1] - self.instances.ptr[part])[:, None]
             kept[(members + shift)[members >= 0]] = True
-            prediction = self.predictor.predict(self.instances, part, kept, self.removal)
-            if self.average == "probability":
-                return self.target.log_preservation(prediction, part).exp()
-            return self.target.strength(prediction, part)
+            log = self.average == "strength"
+            prediction = self.predictor.predict(self.instances, part, kept, self.removal, log=log)
+            if log:
+                return self.target.strength(prediction, part)
+            return self.target.log_preservation(prediction, part).exp()
 
         return self.predictor.in_chunks(self.instances, instance, evaluate)

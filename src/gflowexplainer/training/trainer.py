@@ -31,7 +31,6 @@ from gflowexplainer.settings import Settings
 from gflowexplainer.training.checkpoint import CHECKPOINT, load_training, save_training, training_identity
 from gflowexplainer.training.curves import METRICS, UpdateRecord, append_lines, cut_lines
 from gflowexplainer.training.distributed import Fabric, Ranks
-from gflowexplainer.training.growing import Growing
 from gflowexplainer.training.interrupts import interrupts_wait
 from gflowexplainer.training.repetition import repeat
 
@@ -56,7 +55,6 @@ class Trainer:
         self._exchange_scores()
         settings, instances = sampler.settings, sampler.instances
         self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
-        self.growing = Growing(sampler)
         self.iteration = 0
         # Set while weights and bookkeeping disagree; such a state is never stored.
         self._halfway = False
@@ -163,7 +161,10 @@ class Trainer:
 
     def _grow(self, batch: Tensor) -> Rollouts | None:
         """Samples from the instances of ``batch``; ``None`` if a process has none."""
-        return self.growing.grow(batch, self.iteration) if batch.numel() else None
+        if not batch.numel():
+            return None
+        several = batch.repeat_interleave(self.settings.rollouts)
+        return self.sampler.sample(several, Stream.training, self.iteration, explore=True)
 
     def _regrow(self, batch: Tensor) -> Rollouts | None:
         """Builds remembered subgraphs of the instances again, in another order."""

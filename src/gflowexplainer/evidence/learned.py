@@ -1,0 +1,253 @@
+"""What a node of some kind usually brings: learned once from many instances, and the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.choices import Removal
+from gflowexplainer.errors import CheckpointError
+from gflowexplainer.evidence.kinds import Kinds
+from gflowexplainer.evidence.losses import node_losses
+from gflowexplainer.evidence.measuring import Measured, measure, random_pieces
+from gflowexplainer.evidence.regression import Regression, added_up, reproducible
+from gflowexplainer.flow.particles import Unrewarded, sample_particles
+from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.subgraphs import Subgraphs, inner_edges
+from gflowexplainer.model.target import Target
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
+from gflowexplainer.ops.sorting import find_sorted
+from gflowexplainer.steering import LEAST_SPREAD, PIECE, STEEP, TRUST
+
+_USUAL = 32
+"""Random subgraphs of each size that show how much evidence differs within an instance."""
+_NO_SPREAD, _UNSURE = 1e-9, 1e-2
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number for every node and neighbour entry of ``I`` instances, and how much they differ.
+
+    Attributes:
+        node: Of each node, shape ``[n]``.
+        edge: Of each neighbour entry, the same from both ends, shape ``[m]``.
+        counted: Whether a node counts in the size of a subgraph: what is in all of them tells none apart, ``[n]``.
+        spread: Spread of the evidence per node of random subgraphs of each instance, shape ``[I]``.
+        lost: What the model loses without each node, in its own units, shape ``[n]``.
+    """
+
+    node: Tensor
+    edge: Tensor
+    counted: Tensor
+    spread: Tensor
+    lost: Tensor
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What kinds of nodes, and the edges between nodes, usually bring.
+
+    Attributes:
+        kinds: How nodes are told apart.
+        weight: What each column of a description brings, a row for each class and, last, for all, ``[C + 1, P]``.
+        removal: What it means that a node is gone: ``"induced"`` or ``"isolate"``.
+        explained: Share of the reproducible variance that is explained where it was not fitted.
+        trust: What is seen near the whole instance counts, single losses among it, where what is seen far counts 1.
+        usual: Usual spread of what kinds say, of single losses, and of both together, shape ``[3]``.
+    """
+
+    kinds: Kinds
+    weight: Tensor
+    removal: str
+    explained: float
+    trust: float
+    usual: Tensor
+
+    def evidence(self, inputs: TaskInputs, lost: Tensor | None = None) -> Evidence:
+        """Returns the evidence of some instances: what kinds usually bring plus what is lost without single nodes.
+
+        Each counts in units of its own spread, per node of a random subgraph.
+
+        Args:
+            inputs: The instances, with what the model predicts for them.
+            lost: What is lost without each node, shape ``[n]``, where it is known already.
+        """
+        instances, columns = inputs.instances, self.kinds.columns(inputs)
+        weight = self._weights_of(inputs.target, columns.size(1) + 2 + num_relations(instances))
+        node, edge = _said(instances, columns, weight)
+        lost = node_losses(inputs, self.removal) if lost is None else lost
+        counted = torch.ones(instances.num_nodes, dtype=torch.double, device=node.device)
+        counted[instances.roots], node[instances.roots] = 0.0, 0.0
+        usual = _UsualSubgraphs(instances, counted)
+        spread = usual.spread(node, edge, self.usual[0])
+        own = self.trust * lost / usual.spread(lost, None, self.usual[1])[instances.owner]
+        node = node / spread[instances.owner] + own
+        edge = edge / spread[instances.owner[instances.neighbor_row]]
+        return Evidence(node, edge, counted, usual.spread(node, edge, self.usual[2]), lost)
+
+    def _weights_of(self, target: Target, width: int) -> Tensor:
+        """Returns the weights of each instance, shape ``[I, P]``: those of the class that is explained."""
+        if self.weight.size(1) != width:
+            raise CheckpointError(
+                f"There are weights for descriptions of {self.weight.size(1)} numbers, not {width}. They belong to "
+                "another model or another version; fit again."
+            )
+        if target.label is None:
+            return self.weight[-1:].expand(target.prediction.size(0), -1)
+        if int(target.label.max()) >= self.weight.size(0) - 1:
+            raise CheckpointError(
+                f"What was learned knows {self.weight.size(0) - 1} classes, but class {int(target.label.max())} is "
+                "explained. It belongs to another model; fit again."
+            )
+        return self.weight[target.label]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Returns everything as tensors, for a section of a file."""
+        numbers = torch.tensor([self.removal == Removal.isolate, self.explained, self.trust], dtype=torch.double)
+        return self.kinds.tensors() | {"weight": self.weight, "usual": self.usual, "numbers": numbers}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Learned:
+        """Reads what :meth:`tensors` gave."""
+        try:
+            isolate, explained, trust = tensors["numbers"].tolist()
+            removal = Removal.isolate if isolate else Removal.induced
+            weight, usual = tensors["weight"], tensors["usual"]
+            if weight.dim() != 2 or usual.shape != (3,):
+                raise ValueError(f"weights {tuple(weight.shape)}, spreads {tuple(usual.shape)}")
+            return cls(Kinds.from_tensors(tensors), weight, removal.value, explained, trust, usual)
+        except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
+            raise CheckpointError(f"The file holds no evidence, or one of another version ({error}).") from error
+
+    def to(self, device: torch.device | str) -> Learned:
+        """Moves everything to ``device``."""
+        return replace(
+            self, kinds=self.kinds.to(device), weight=self.weight.to(device), usual=self.usual.to(device)
+        )  # fmt: skip
+
+
+def learn(inputs: TaskInputs, seed: int, removal: str = Removal.induced, *, most: int | None = None) -> Learned:
+    """Learns what kinds of nodes usually bring from random pieces of all instances.
+
+    Args:
+        inputs: The instances, with what the model predicts for them.
+        seed: Names everything that is random.
+        removal: What it means that a node is gone: ``"induced"`` or ``"isolate"``.
+        most: Random growths over all instances at most.
+    """
+    instances, target, removal = inputs.instances, inputs.target, Removal(removal).value
+    pieces, kinds = random_pieces(inputs, seed, most), Kinds.of(inputs)
+    classes = 0 if target.label is None else target.prediction.size(1)
+    description = describe(instances, kinds.columns(inputs), pieces)
+    regression = Regression(description, pieces.instance, target.label, classes)
+    measured = measure(inputs, pieces, removal, seed)
+    lost = node_losses(inputs, removal)
+    trust = _trust(instances, pieces, measured, lost)
+    brought, sure = measured.together(trust)
+    explained = regression.held_out(brought) / max(sure, _UNSURE)
+    nothing = torch.zeros(3, dtype=torch.double, device=instances.device)
+    learned = Learned(kinds, regression.weights(brought), removal, explained, trust, nothing)
+    return replace(learned, usual=_usual_spreads(learned, inputs, lost))
+
+
+def _trust(instances: Instances, pieces: Subgraphs, measured: Measured, lost: Tensor) -> float:
+    """Returns what counts that is seen near the whole: how far single losses add up to what pieces bring there."""
+    single = total_evidence(instances, lost, None, pieces)
+    sure = reproducible(measured.near[0], measured.near[1], pieces.instance)
+    share = min(added_up(single, measured.near.mean(dim=0), pieces.instance) / max(sure, _UNSURE), 1.0)
+    return TRUST * share**STEEP
+
+
+def _usual_spreads(learned: Learned, inputs: TaskInputs, lost: Tensor) -> Tensor:
+    """Returns the median over instances of the three spreads of :meth:`Learned.evidence`, shape ``[3]``."""
+    instances, columns = inputs.instances, learned.kinds.columns(inputs)
+    node, edge = _said(instances, columns, learned._weights_of(inputs.target, learned.weight.size(1)))
+    node[instances.roots] = 0.0
+    counted = torch.ones_like(node)
+    counted[instances.roots] = 0.0
+    usual = _UsualSubgraphs(instances, counted)
+    one, two = usual.spread(node, edge).median(), usual.spread(lost, None).median()
+    known = replace(learned, usual=torch.stack([one, two, torch.zeros_like(one)]))
+    return torch.stack([one, two, known.evidence(inputs, lost).spread.median()])
+
+
+class _UsualSubgraphs:
+    """Random subgraphs of small size, which show how much evidence differs within each instance.
+
+    Args:
+        instances: The instances.
+        counted: Whether a node counts in the size, shape ``[n]``.
+    """
+
+    def __init__(self, instances: Instances, counted: Tensor) -> None:
+        self.instances = instances
+        reward = Unrewarded(counted, torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=counted.device))
+        found = sample_particles(instances, reward, max_nodes=PIECE, width=_USUAL, seed=0, min_nodes=2)
+        self.subgraphs, instance = found.subgraphs, found.subgraphs.instance
+        number = len(instances)
+        self.share = (found.log_weight - segment_logsumexp(found.log_weight, instance, number)[instance]).exp()
+        members = self.subgraphs.members
+        self.size = torch.where(members >= 0, counted[members.clamp(min=0)], 0.0).sum(dim=1).clamp(min=1)
+
+    def spread(self, node: Tensor, edge: Tensor | None, usual: Tensor | float = 0.0) -> Tensor:
+        """Returns the spread of evidence per node in each instance, at least a share of the ``usual`` one, ``[I]``."""
+        instance, number = self.subgraphs.instance, len(self.instances)
+        value = total_evidence(self.instances, node, edge, self.subgraphs) / self.size
+        mean = segment_sum(self.share * value, instance, number)
+        spread = segment_sum(self.share * (value - mean[instance]).square(), instance, number).sqrt()
+        floor = torch.as_tensor(usual, dtype=spread.dtype, device=spread.device) * LEAST_SPREAD
+        return torch.where(spread > _NO_SPREAD, spread, 1.0).maximum(floor)
+
+
+def total_evidence(instances: Instances, node: Tensor, edge: Tensor | None, subgraphs: Subgraphs) -> Tensor:
+    """Adds up the evidence of nodes ``[n]`` and neighbour entries ``[m]`` inside each of ``B`` subgraphs, ``[B]``."""
+    members = subgraphs.members
+    total = torch.where(members >= 0, node[members.clamp(min=0)], 0.0).sum(dim=1)
+    if edge is None:
+        return total
+    inner = inner_edges(instances, subgraphs)
+    return total.index_add(0, inner.subgraph, edge[inner.entry])
+
+
+def num_relations(instances: Instances) -> int:
+    """Returns the number of relations that edges are counted by: 0 where there are fewer than two."""
+    return instances.num_relations if instances.num_relations > 1 else 0
+
+
+def _relations(instances: Instances) -> Tensor:
+    """Returns which relations join the ends of each neighbour entry, shape ``[m, R]``."""
+    found = torch.zeros(
+        instances.neighbor.numel(), num_relations(instances), dtype=torch.double, device=instances.device
+    )
+    types = instances.edge_arguments.get("edge_type")
+    if found.size(1) and types is not None:
+        source, target = instances.edge_index
+        for one, other in ((source, target), (target, source)):
+            entry, there = find_sorted(instances.neighbor_key, one * instances.num_nodes + other)
+            found[entry[there], types[there]] = 1
+    return found
+
+
+def describe(instances: Instances, columns: Tensor, subgraphs: Subgraphs) -> Tensor:
+    """Counts the nodes of each kind ``[n, D]``, nodes, edges, and edges of each relation in subgraphs, ``[B, P]``."""
+    row, slot = torch.nonzero(subgraphs.filled, as_tuple=True)
+    nodes = columns.new_zeros(len(subgraphs), columns.size(1)).index_add_(0, row, columns[subgraphs.members[row, slot]])
+    inner = inner_edges(instances, subgraphs)
+    kinds = torch.cat([columns.new_ones(len(inner.entry), 1), _relations(instances)[inner.entry]], dim=1)
+    edges = columns.new_zeros(len(subgraphs), kinds.size(1)).index_add_(0, inner.subgraph, kinds)
+    return torch.cat([nodes, subgraphs.size[:, None].to(nodes), edges], dim=1)
+
+
+def _said(instances: Instances, columns: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns what kinds say of every node ``[n]`` and neighbour entry ``[m]``, by weights ``[I, P]``.
+
+    What a node brings whatever its kind is the same for all and is left out: what counts is evidence per node.
+    """
+    width = columns.size(1)
+    node = (columns * weight[instances.owner, :width]).sum(dim=1)
+    own = weight[instances.owner[instances.neighbor_row], width + 1 :]
+    return node, own[:, 0] + (_relations(instances) * own[:, 1:]).sum(dim=1)

@@ -1,0 +1,73 @@
+"""Reference nodes: others of the graph that evidence is learned from where a node is explained without a fit.
+
+What nodes of a kind usually bring cannot be told from one instance. The graph that it lies in has more nodes: some of
+these, of the same predicted class as far as there are any, serve as reference. Which ones depends on the explained
+class, the graph and the seed alone, never on what else is explained.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.errors import InstanceError
+from gflowexplainer.evidence.learned import Learned, learn
+from gflowexplainer.model.requests import AnyTask
+from gflowexplainer.model.task import NodeTask
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.ops.hashed_random import uniform
+from gflowexplainer.ops.sorting import first_of_each
+from gflowexplainer.ops.streams import Stream
+
+REFERENCES = 32
+"""Reference nodes that are learned from, at most."""
+_CALLED, _AT_ONCE = 8, 16
+"""At most so many times as many nodes are looked at for their class, so many at once."""
+_LEAST, _WORK, _GROWTHS = 12, 32 << 20, 256
+"""Reference nodes at least where as many more would take more than so many bytes, and random growths from all."""
+
+
+def learn_from_references(task: AnyTask, inputs: TaskInputs, seed: int, removal: str) -> Learned:
+    """Learns what preserves the class of the one instance of ``inputs``, once for a model and a graph.
+
+    Where there are no other nodes, as around whole graphs and links, it is learned from the instance itself.
+    """
+    label = None if inputs.target.label is None else int(inputs.target.label)
+    if not isinstance(task, NodeTask):
+        return learn(inputs, seed, removal)
+    known, name = task.found(), ("evidence", label, seed)
+    if name not in known:
+        nodes = _references(task, label, seed)
+        try:
+            known[name] = (
+                None if nodes is None else learn(_smallest(task.inputs_at(nodes)), seed, removal, most=_GROWTHS)
+            )
+        except InstanceError:
+            # Something is wrong with nodes that nobody wants explained.
+            known[name] = None
+    return learn(inputs, seed, removal) if known[name] is None else known[name]
+
+
+def _references(task: NodeTask, label: int | None, seed: int) -> Tensor | None:
+    """Draws other nodes, those of the same class first; ``None`` where there are none."""
+    draws = torch.arange(_CALLED * REFERENCES, device=task.index.device)
+    number = (uniform(seed, Stream.reference_nodes, draws) * (task.span.stop - task.span.start)).long()
+    drawn, first, _ = first_of_each(number + task.span.start)
+    called = drawn[torch.argsort(first)]
+    if called.numel() < 2:
+        return None
+    same = torch.zeros(0, dtype=torch.bool, device=called.device)
+    for some in called.split(_AT_ONCE):
+        labels = task.labels_at(some)
+        same = torch.cat([same, some >= 0 if labels is None or label is None else labels.eq(label)])
+        if same.sum() >= REFERENCES:
+            break
+    return called[torch.argsort(same.long(), descending=True, stable=True)][:REFERENCES]
+
+
+def _smallest(inputs: TaskInputs) -> TaskInputs:
+    """Keeps the instances with the smallest computation graphs, as many as so much work allows."""
+    cost = inputs.predictor.cost(inputs.instances).double()
+    order = torch.argsort(cost, stable=True)
+    fits = int((cost[order].cumsum(0) <= _WORK).sum())
+    return inputs.select(order[: max(_LEAST, fits)].sort().values)

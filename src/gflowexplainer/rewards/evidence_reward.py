@@ -1,0 +1,68 @@
+r"""The evidence reward: how much speaks for a subgraph, per node of it. The model is not evaluated.
+
+.. math:: \log R(s) = \frac{\beta}{\sigma\, |s|} \Big( \sum_{v \in s} e_v + \sum_{uv \subseteq s} e_{uv} \Big)
+
+with the evidence :math:`e` of nodes and inner edges (:mod:`~gflowexplainer.evidence.learned`) and the spread
+:math:`\sigma` of what stands behind the fraction, over random subgraphs of the instance. A subgraph gains nothing by
+growing beyond what speaks, and nothing here knows how large it may become. What is in every subgraph, the explained
+node or both ends of a link, counts neither above nor below the line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gflowexplainer.choices import Direction
+from gflowexplainer.errors import ConfigError
+from gflowexplainer.evidence.learned import Learned, total_evidence
+from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.rewards.base import Reward
+
+
+class EvidenceReward(Reward):
+    """The evidence per node of a subgraph.
+
+    Args:
+        inputs: The instances, with what the model predicts for them.
+        learned: What kinds of nodes usually bring.
+        direction: Of a value, what is explained: ``"any"`` contribution, those that raise it or that lower it.
+        **settings: See :class:`Reward`.
+    """
+
+    def __init__(
+        self, inputs: TaskInputs, learned: Learned, *, direction: Direction = Direction.any, **settings: Any
+    ) -> None:
+        super().__init__(inputs.predictor, inputs.instances, target=inputs.target, removal=learned.removal, **settings)
+        if self.target.label is not None and direction != Direction.any:
+            raise ConfigError(
+                f"direction='{direction}' tells contributions to a value apart, but the model predicts classes. "
+                "Leave it out, or pass the class to explain as 'target'."
+            )
+        self.learned, self.direction = learned, direction
+        found = learned.evidence(inputs)
+        self.node_evidence, self.edge_evidence, self.counted = found.node, found.edge, found.counted
+        self.spread, self.lost = found.spread, found.lost
+
+    def log_reward_of(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
+        """Returns the log-reward of subgraphs by evidence, counted nodes and instance, all ``[C]``, shape ``[C]``."""
+        return self.temper(self._directed(evidence) / size.clamp(min=1), instance)
+
+    def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        members = subgraphs.members
+        size = torch.where(members >= 0, self.counted[members.clamp(min=0)], 0.0).sum(dim=1)
+        evidence = total_evidence(self.instances, self.node_evidence, self.edge_evidence, subgraphs)
+        return self._directed(evidence) / size.clamp(min=1)
+
+    def log_score(self, subgraphs: Subgraphs) -> Tensor:
+        """See :class:`Reward`; nothing is remembered, as looking it up would cost what computing it does."""
+        return self._log_score(subgraphs)
+
+    def _directed(self, value: Tensor) -> Tensor:
+        """Turns signed contributions to a value into what is looked for; evidence for a class is signed already."""
+        if self.target.label is not None or self.direction == Direction.up:
+            return value
+        return value.abs() if self.direction == Direction.any else -value
