@@ -14,7 +14,7 @@ from gflowexplainer.training.checkpoint import CHECKPOINT
 from gflowexplainer.training.curves import METRICS
 
 NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")
-FEW = ("--max-nodes", "3", "--set", "num_contexts=4", "--set", "hidden=16")
+FEW = ("--preset", "context", "--max-nodes", "3", "--set", "num_contexts=4", "--set", "hidden=16")
 PROGRAM = (sys.executable, "-m", "gflowexplainer")
 
 

@@ -107,7 +107,7 @@ def test_other_weights_in_the_same_file_are_noticed(workspace, invoke):
 
 
 def test_fit_then_explain_an_unseen_node_as_the_library_does(workspace, invoke):
-    fitted = invoke("fit", *NODE, "--index", "0-5", "--out", "fitted", *QUICK, "--json")
+    fitted = invoke("fit", *NODE, "--index", "0-5", "--out", "fitted", "--preset", "context", *QUICK, "--json")
     assert fitted.exit_code == 0, fitted.output
     record = json.loads(fitted.stdout)
     assert record["iterations"] == 4
@@ -118,14 +118,14 @@ def test_fit_then_explain_an_unseen_node_as_the_library_does(workspace, invoke):
     (entry,) = json.loads(result.stdout)["instances"]
     assert entry["num_samples"] == 16
     (graph,) = load_graphs("graph.safetensors")
-    algorithm = GFlowExplainer(max_nodes=3, epochs=4, num_contexts=4, num_samples=16)
+    algorithm = GFlowExplainer(preset="context", max_nodes=3, epochs=4, num_contexts=4, num_samples=16)
     algorithm.fit(NodeModel(seed=1), graph, range(6), progress=False)
     (wanted,) = algorithm.explain(NodeModel(seed=1), graph, [9], progress=False)
     assert [tuple(s["nodes"]) for s in entry["subgraphs"]] == [s.nodes for s in wanted.top(10)]
 
 
 def test_explain_fits_together_and_shows_curves(workspace, invoke):
-    result = invoke("explain", *GRAPH, "--fit", "--out", "run", *QUICK)
+    result = invoke("explain", *GRAPH, "--fit", "--out", "run", "--preset", "context", *QUICK)
     assert result.exit_code == 0, result.output
     assert len((workspace / "run" / "metrics.jsonl").read_text().splitlines()) == 4
     assert GFlowExplainer.load("run").is_fitted
@@ -195,7 +195,7 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
     other = invoke("report", "one", "three")
     assert other.exit_code == 2
     assert "Compare runs of the same instances" in other.stderr
-    assert invoke("fit", *NODE, "--index", "3", "--out", "fitted", *QUICK).exit_code == 0
+    assert invoke("fit", *NODE, "--index", "3", "--out", "fitted", "--preset", "context", *QUICK).exit_code == 0
     page = workspace / "fitted" / "report.html"
     page.unlink()  # written by fit
     assert invoke("report", "fitted").stdout.strip() == "fitted/report.html"

@@ -68,7 +68,8 @@ main()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_a_run_that_goes_on(workspace):
-    words = ("fit", *NODE, "--index", "0-3", "--out", "run", "--max-nodes", "3", "--set", "max_updates=80")
+    words = ("fit", *NODE, "--index", "0-3", "--out", "run", "--preset", "context", "--max-nodes", "3")
+    words += ("--set", "max_updates=80")
     settings = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, "-c", SLOWLY, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings

@@ -11,7 +11,8 @@ from gflowexplainer.training.checkpoint import CHECKPOINT
 
 def test_loading_something_else(tmp_path):
     graph, model = random_graph(16, 0.1, seed=4), NodeModel()
-    algorithm = GFlowExplainer(max_nodes=4, epochs=3, rollouts=4, num_contexts=4, hidden=8, num_samples=16)
+    few = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
+    algorithm = GFlowExplainer(preset="context", **few)
     algorithm.fit(model, graph, [0], folder=tmp_path, progress=False)
     explanation = algorithm.explain(model, graph, 1)[0]
     explanation.save(tmp_path / "other" / FILE)
