@@ -39,7 +39,7 @@ def test_features_that_are_sparse_or_have_no_columns(change):
         explain(data=data)
 
 
-@pytest.mark.parametrize("setting", [{"inference": "search"}, {"max_nodes": 3}, {"preset": "paper"}])
+@pytest.mark.parametrize("setting", [{"num_samples": 16}, {"max_nodes": 3}, {"preset": "paper"}])
 def test_settings_passed_to_a_call(setting):
     ((name, value),) = setting.items()
     algorithm, graph, model = GFlowExplainer(**QUICK), random_graph(10), NodeModel()

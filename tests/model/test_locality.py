@@ -186,13 +186,17 @@ def test_only_and_without_are_those_of_a_plain_loop_over_graphs(make, removal):
 @pytest.mark.parametrize("name", NOT_LOCAL)
 def test_an_instance_is_explained_the_same_alone_and_among_others(name):
     model, data = NOT_LOCAL[name][0](), random_graph(12)
-    algorithm = GFlowExplainer(**QUICK).fit(model, data, [0, 1, 2, 3], progress=False)
+    algorithm = GFlowExplainer(**QUICK | {"num_samples": 1000}).fit(model, data, [0, 1, 2, 3], progress=False)
     together = algorithm.explain(model, data, [4, 5, 6])
     alone = algorithm.explain(model, data, [5])[0]
-    assert [s.nodes for s in together[1].subgraphs] == [s.nodes for s in alone.subgraphs]
-    for one, other in zip(together[1].subgraphs, alone.subgraphs, strict=True):
-        assert one.prediction_only == pytest.approx(other.prediction_only, abs=1e-6)
-        assert one.probability == pytest.approx(other.probability, abs=1e-6)
+    assert together[1].error == alone.error == 0
+    others = {frozenset(subgraph.nodes): subgraph for subgraph in alone.subgraphs}
+    assert {frozenset(subgraph.nodes) for subgraph in together[1].subgraphs} == set(others)
+    for one in together[1].subgraphs:
+        other = others[frozenset(one.nodes)]
+        assert one.prediction_only == pytest.approx(other.prediction_only, abs=1e-5)
+        # Single precision of the model is magnified by the exponent.
+        assert one.probability == pytest.approx(other.probability, abs=1e-3)
 
 
 def test_one_at_a_time_is_said():

@@ -1,5 +1,6 @@
 """What is to be held, worked out by hand."""
 
+import math
 import re
 from typing import Any
 
@@ -127,11 +128,11 @@ def test_targets_that_make_no_sense(nodes: Instances, label: list[Any], mode: st
 
 
 def test_strength_is_the_log_odds_of_the_class_or_the_value(nodes: Instances, sums: Instances) -> None:
-    held, first = torch.tensor([0.0, 0.25, 0.5, 1.0]), torch.zeros(4, dtype=torch.long)
+    held, first = torch.tensor([0.1, 0.25, 0.5, 0.9], dtype=torch.double), torch.zeros(4, dtype=torch.long)
     target = Target.of(Predictor(NodeModel()), nodes, torch.zeros(len(nodes), dtype=torch.long))
-    odds = target.strength(torch.stack([held, 1 - held, 0 * held], dim=1), first)
-    assert odds.isfinite().all()
-    assert odds[1:3].tolist() == pytest.approx([-1.0986123, 0], abs=1e-5)  # log(1 / 3) and log(1)
-    assert float(odds[0]) == pytest.approx(-float(odds[3]), rel=0.01)  # 1 - 1e-6 is rounded in single precision
+    odds = target.strength(torch.stack([held, 1 - held, 0 * held], dim=1).log(), first)
+    assert odds.tolist() == pytest.approx([-math.log(9), -math.log(3), 0, math.log(9)])
+    sure = torch.tensor([[80.0, 0, 0], [800.0, 0, 0]], dtype=torch.double).log_softmax(dim=1)
+    assert target.strength(sure, first[:2]).tolist() == pytest.approx([80 - math.log(2), 800 - math.log(2)])
     value = Target.of(Predictor(NeighborSum(), mode="regression"), sums)
     assert value.strength(held[:, None], first).tolist() == pytest.approx(held.tolist())

@@ -9,7 +9,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 
-_MOST = 1000
+_MOST = 256
 """Removals evaluated for an instance, at most."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gflowexplainer.errors import ModelError
 from gflowexplainer.evidence.regression import reproducible
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
@@ -25,7 +26,7 @@ from gflowexplainer.steering import FAR, NEAR, PIECE
 
 _DRAWS = 4
 """Random contexts of each share of the nodes."""
-_ROLLOUTS, _WORK, _EACH = (64, 1024), 8 << 30, (2, 24)
+_ROLLOUTS, _WORK, _EACH = (16, 1024), 8 << 30, (2, 24)
 """Random growths over all instances at least and at most, bytes of model input that decide in between, and growths of
 each instance."""
 
@@ -97,6 +98,12 @@ def measure(inputs: TaskInputs, pieces: Subgraphs, removal: str, seed: int) -> M
 
         return predictor.in_chunks(instances, instance, evaluate)
 
+    def strength_without(kept: Tensor) -> Tensor:
+        try:
+            return strength(kept)
+        except ModelError:  # as of a model with a norm, which takes no single node
+            return torch.zeros(len(pieces), dtype=torch.double, device=kept.device)
+
     found = torch.zeros(2, 2, len(pieces), dtype=torch.double, device=node.device)
     with predictor.evaluating():
         for number, share in enumerate((FAR, NEAR)):
@@ -104,7 +111,7 @@ def measure(inputs: TaskInputs, pieces: Subgraphs, removal: str, seed: int) -> M
                 name = number * _DRAWS + draw
                 chance = uniform(seed, Stream.contexts, name, instances.own_key[instances.owner], instances.key)
                 context = (chance < share)[node]
-                found[number, draw % 2] += strength(context | inside) - strength(context & ~inside)
+                found[number, draw % 2] += strength(context | inside) - strength_without(context & ~inside)
     far, near = (found / (_DRAWS / 2)).unbind()
     return Measured(far, near, instance)
 
