@@ -12,6 +12,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm, ModelConfig
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskLevel
 
+from gflowexplainer.choices import Measure
 from gflowexplainer.errors import ConfigError, InstanceError, check_counts
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.explanation_list import ExplanationList
@@ -98,6 +99,11 @@ class GFlowExplainer(ExplainerAlgorithm):
             check_counts(memory_budget=memory_budget)
         check_hops(num_hops)
         self.settings = Settings.preset(preset, **settings)
+        if self.settings.is_sampled_directly and self.settings.measure != Measure.growth:
+            raise ConfigError(
+                "The evidence reward is sampled under the growth measure. Leave 'measure' out, or use a reward that "
+                "asks the model, such as preset='context'."
+            )
         self.num_samples = num_samples
         self.num_hops = num_hops
         self.certificate_limit = certificate_limit

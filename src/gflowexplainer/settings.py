@@ -156,11 +156,6 @@ class Settings:
             level: ``"node"``, ``"graph"`` or ``"edge"``.
             shared: Whether one network is fitted that explains other instances too.
         """
-        if self.is_sampled_directly and self.measure != Measure.growth:
-            raise ConfigError(
-                "The evidence reward is sampled under the growth measure. Leave 'measure' out, or use a reward that "
-                "asks the model, such as preset='context'."
-            )
         if shared and self.node_identities:
             raise ConfigError(
                 "With node_identities=True the policy only knows the nodes it is trained on and explains no others. "
