@@ -8,7 +8,7 @@ PIECE = 8
 RIDGE = 1e-3
 """Penalty of standardised weights: far below what any kind explains that matters."""
 POOLING = 10.0
-"""Pieces whose worth of belief goes to what all classes share before a class is described by its own weights."""
+"""Instances of a class at which it is described half by its own weights and half by those of all classes."""
 MAX_KINDS = 16
 """Directions that the nodes of one source of kinds are told apart by, at most."""
 TRUST, STEEP = 3.0, 6.0

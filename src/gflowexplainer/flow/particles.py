@@ -10,9 +10,6 @@ A level holds different subgraphs of one size. Each grows by each of its neighbo
 are more than ``width`` of them, some are dropped by optimal resampling: the heaviest stay, of the others a few are
 drawn in proportion to their weight and carry the inverse of their chance along. So every subgraph has the right weight
 in expectation, and where nothing is dropped the distribution is exact: enumeration is the same code with enough width.
-
-Which particles stay is decided by their weight times their ``outlook``: what the flow network expects them to grow
-into. A wrong outlook makes the answer noisier, never biased.
 """
 
 from __future__ import annotations
@@ -33,6 +30,7 @@ from gflowexplainer.ops.streams import Stream
 
 _OUTSIDE, _BESIDE, _INSIDE = 0, 1, 3
 _FINE = 1e8
+"""Differences of worth below one part of so many are rounding, and are nobody's order."""
 
 
 class AdditiveReward(Protocol):

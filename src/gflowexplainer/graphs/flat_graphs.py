@@ -103,12 +103,6 @@ class FlatGraphs:
             self._arrays[name] = getattr(self, name).numpy()
         return self._arrays[name]
 
-    def remembered(self, name: str, find: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-        """Returns an array that ``find`` makes of these graphs, made once under a name that no attribute has."""
-        if name not in self._arrays:
-            self._arrays[name] = find(self)
-        return self._arrays[name]
-
     def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
         """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
         if self.x_row is None and isinstance(node, slice) and node == slice(None):

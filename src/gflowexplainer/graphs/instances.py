@@ -238,17 +238,6 @@ class Instances(FlatGraphs):
         return None if self.around is None else self.around.value
 
     @derived
-    def whole_degree(self) -> Tensor:
-        """Number of neighbours of each node in the user's graph, also of those outside that send edges, ``[n]``."""
-        outer = self.surroundings
-        if outer is None or self.place_outside is None:
-            return self.degree
-        source, target = outer.edge_index[:, outer.edge_index[0] != outer.edge_index[1]]
-        ends = unique(target * outer.num_nodes + source) // outer.num_nodes
-        counted = torch.bincount(ends, minlength=outer.num_nodes)
-        return torch.maximum(self.degree, counted[self.place_outside])
-
-    @derived
     def own_key(self) -> Tensor:
         """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
         node = self.center if self.level == "graph" else self.node_id[self.center]

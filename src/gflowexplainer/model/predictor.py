@@ -1,7 +1,6 @@
 """Evaluates the user's model on many subgraphs at once: one disjoint union, one forward call.
 
-The model is called forward, in evaluation mode and without gradients, so any PyG model works. The one exception,
-:meth:`Predictor.whole_with_gradient`, is evidence that models may lack.
+The model is called forward, in evaluation mode and without gradients, so any PyG model works.
 """
 
 from __future__ import annotations
@@ -120,19 +119,6 @@ class Predictor:
             return self.predict(instances, index, kept, log=log)
 
         return self.in_chunks(instances, everything, predict)
-
-    def whole_with_gradient(self, instances: Instances) -> Tensor:
-        """Predicts on whole instances as they are, of nodes or graphs, ``[I, C]``, in one call.
-
-        It can be followed back to their features.
-        """
-        every, edges = (
-            torch.arange(n, device=instances.device) for n in (instances.num_nodes, instances.edge_id.numel())
-        )
-        output = self._forward(instances, every, instances.edge_index, edges, instances.owner, len(instances))
-        output = output if self.level == "graph" else output[instances.center]
-        # Certain classes would have no gradient in single precision.
-        return self.read(output.double())
 
     def cost(self, instances: Instances) -> Tensor:
         """Estimates the bytes that one query of each instance takes in a disjoint union, shape ``[I]``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,37 +122,11 @@ def order_of_different(keys: Array, bound: int) -> Array:
     return place[place >= 0]
 
 
-@lru_cache(maxsize=64)
-def ordered_pairs(count: int) -> tuple[Array, Array]:
-    """Lists all pairs of numbers below ``count``, the smaller first; nobody may write into what is returned."""
-    return np.triu_indices(count, 1)
-
-
 def boundaries(counts: Array) -> Array:
     """Turns segment lengths ``[S]`` into segment boundaries ``[S + 1]`` that start at 0."""
     ptr = np.zeros(counts.size + 1, dtype=np.int64)
     counts.cumsum(out=ptr[1:])
     return ptr
-
-
-def sum_exp(values: Array, ptr: Array, owner: Array) -> Array:
-    """Computes ``log(sum(exp(values)))`` within segments that lie behind each other, ``-inf`` where one is empty.
-
-    Args:
-        values: The values, shape ``[N]``.
-        ptr: Boundaries of the segments, shape ``[S + 1]``.
-        owner: Segment of each value, shape ``[N]``.
-    """
-    total = np.full(ptr.size - 1, -np.inf)
-    if not values.size:
-        return total
-    some = (ptr[1:] > ptr[:-1]).nonzero()[0]
-    top = total.copy()
-    top[some] = np.maximum.reduceat(values, ptr.take(some))
-    # An all -inf segment has no finite shift.
-    shift = np.where(np.isfinite(top), top, 0.0)
-    total[some] = np.log(np.add.reduceat(np.exp(values - shift.take(owner)), ptr.take(some)))
-    return total + shift
 
 
 def numbered(keys: Array, bound: int) -> Array:
