@@ -11,14 +11,16 @@ POOLING = 10.0
 """Instances of a class at which it is described half by its own weights and half by those of all classes."""
 MAX_KINDS = 16
 """Directions that the nodes of one source of kinds are told apart by, at most."""
-TRUST, STEEP = 3.0, 6.0
-"""What is seen near the whole instance counts this much beside what is seen far from it, where single losses add up to
-what pieces bring, and steeply less where they do not: a model that knows several ways to its answer loses little
-without any one node, whatever it looks at."""
+STEEP = 4.0
+"""Single losses count as far as they add up to what pieces bring near the whole instance, and steeply less where they
+do not: a model that knows several ways to its answer loses little without any one node, whatever it looks at."""
+CLEAR = 0.7
+"""Share of the evidence of the loudest node at which one speaks clearly; what speaks louder counts no more, so that a
+whole motif is found and not its loudest corner."""
 LEAST_SPREAD = 0.2
 """Share of the usual spread of evidence that an instance has at least, or noise would be blown up."""
-BETA = 4.0
-"""Spreads of the reward that a subgraph has to stand out by to be e^4 times as probable as the usual one."""
+BETA = 6.0
+"""A subgraph that stands out by one spread of the reward is e^6 times as probable as the usual one."""
 PRICE = 0.01
 """Probability that one node more must be worth in the parts that are shown."""
 MARGIN = 0.25

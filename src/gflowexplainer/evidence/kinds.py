@@ -1,9 +1,7 @@
-"""By what nodes are told apart: what the model makes of them, and few features, of which some name kinds.
+"""By what nodes are told apart: by what the model makes of them.
 
-The number of a chemical element names a kind and is no amount: nodes of the numbers 6 and 8 have nothing between them.
-So a column that holds a few whole numbers counts as one column for each of them. What is left may still be many
-columns; nodes are of few kinds where few directions hold nearly all differences between them, and of none where
-they do not, as vectors of words.
+Around nodes of a classifier that is what it predicts at each of them, elsewhere what it embeds each of them in. Nodes
+of a model that shows neither are told apart by their features, where these are few.
 """
 
 from __future__ import annotations
@@ -20,62 +18,6 @@ from gflowexplainer.steering import MAX_KINDS
 
 _FAR = 3.0
 """Spreads beyond which a node is no more of a kind: a heavy tail would otherwise be all that is learned."""
-_NEARLY = 0.9
-"""Share of the variance of features that so many components must hold."""
-_EACH, _WIDEST = 4, 1024
-"""Nodes that each column must have, as fewer never show many directions, and columns beyond which nobody looks."""
-_FARTHEST = 256
-"""Whole numbers further apart than this are amounts."""
-
-
-def find_categories(x: Tensor) -> Tensor:
-    """Finds the whole numbers that name kinds of nodes, as pairs of column and value, shape ``[V, 2]``.
-
-    They are those of columns of features ``[n, F]`` that hold nothing but whole numbers, three or more different ones
-    and at most :data:`MAX_KINDS`.
-    """
-    if not x.numel() or x.layout != torch.strided:
-        return torch.zeros(0, 2, dtype=torch.double, device=x.device)
-    spread = x.amax(dim=0).double() - x.amin(dim=0).double()
-    whole = (x == x.round()).all(dim=0)
-    found = []
-    for column in torch.nonzero(whole & (spread >= 2) & (spread < _FARTHEST)).flatten().tolist():
-        value = torch.unique(x[:, column].double())
-        if 3 <= value.numel() <= MAX_KINDS:
-            found.append(torch.stack([torch.full_like(value, column), value], dim=1))
-    return torch.cat(found) if found else torch.zeros(0, 2, dtype=torch.double, device=x.device)
-
-
-def one_hot(x: Tensor, names: Tensor) -> Tensor:
-    """Returns features ``[n, F]`` with an indicator for each of the ``names`` ``[V, 2]`` in the place of their columns.
-
-    The columns that are left come first, shape ``[n, F - C + V]`` where ``C`` columns have names.
-    """
-    if not names.numel():
-        return x
-    named = names[:, 0].long()
-    amount = torch.ones(x.size(1), dtype=torch.bool, device=x.device).index_fill(0, named, value=False)
-    x = x.double()
-    return torch.cat([x[:, amount], (x[:, named] == names[:, 1]).double()], dim=1)
-
-
-def has_few_kinds(x: Tensor, names: Tensor) -> bool:
-    """Returns whether nodes with such features ``[n, F]``, of which some are ``names`` ``[V, 2]``, are of few kinds."""
-    if x.size(1) <= MAX_KINDS:
-        return True
-    if x.layout != torch.strided or x.size(1) > _WIDEST:
-        return False
-    centred = one_hot(x, names).double()
-    if x.size(0) < _EACH * centred.size(1):
-        return False
-    centred = centred - centred.mean(dim=0)
-    variance = torch.linalg.eigvalsh(centred.t() @ centred).clamp(min=0)
-    return bool(variance[-MAX_KINDS:].sum() >= _NEARLY * variance.sum())
-
-
-def few_features(x: Tensor, names: Tensor) -> Tensor | None:
-    """Returns features ``[n, F]`` with indicators for their ``names``, where nodes are of few kinds by them."""
-    return one_hot(x, names).double() if has_few_kinds(x, names) else None
 
 
 def directions(x: Tensor) -> Tensor:
@@ -97,94 +39,62 @@ def directions(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Kinds:
-    """How nodes are told apart: sources of columns, and the few directions that each is brought to.
-
-    Around nodes a source is what the model predicts at each of them, in graphs what it embeds each of them in; few
-    features are another one, of nodes by whether they are neighbours of the explained one.
+    """The few directions along which nodes are told apart.
 
     Attributes:
-        names: Features that name something, as pairs of column and value, shape ``[V, 2]``.
-        basis: Directions of each source, by its name, each ``[R, D]``; columns stand in the order of these names.
-        spread: Spread of the nodes along these, by its name, each ``[D]``.
+        basis: Directions, shape ``[R, D]``.
+        spread: Spread of the nodes along each, shape ``[D]``.
     """
 
-    names: Tensor
-    basis: Mapping[str, Tensor]
-    spread: Mapping[str, Tensor]
+    basis: Tensor
+    spread: Tensor
 
     @classmethod
     def of(cls, inputs: TaskInputs) -> Kinds:
-        """Finds out by what the nodes of some instances are told apart."""
-        instances = inputs.instances
-        plain = instances.level == "graph" and instances.num_types == 1
-        names = find_categories(instances.rows() if plain else instances.x[:0])
-        basis, spread = {}, {}
-        rows = instances.rows()
-        for name, columns in sources(inputs, names).items():
-            if name == "features" and not bool((rows != rows[:1]).any()):
-                continue
-            found = directions(columns)
-            if found.size(1):
-                along = (columns @ found).std(dim=0, correction=0)
-                basis[name], spread[name] = found, torch.where(along > 1e-9, along, 1.0)
-        return cls(names, basis, spread)
+        """Finds out along what the nodes of some instances differ."""
+        seen = _seen(inputs)
+        basis = directions(seen)
+        spread = (seen @ basis).std(dim=0, correction=0)
+        return cls(basis, torch.where(spread > 1e-9, spread, 1.0))
 
     def columns(self, inputs: TaskInputs) -> Tensor:
         """Returns how much each node is of each kind, shape ``[n, D]``, in spreads and within a few of them."""
-        given = sources(inputs, self.names)
-        parts = [torch.zeros(inputs.instances.num_nodes, 0, dtype=torch.double, device=inputs.instances.device)]
-        for name, basis in sorted(self.basis.items()):
-            if name not in given or given[name].size(1) != basis.size(0):
-                have = given[name].size(1) if name in given else 0
-                raise ConfigError(
-                    f"Nodes were told apart by {basis.size(0)} columns of '{name}', but these have {have}. "
-                    "It belongs to another model or other features; fit again."
-                )
-            parts.append((given[name] @ basis / self.spread[name]).clamp(-_FAR, _FAR))
-        return torch.cat(parts, dim=1)
+        seen = _seen(inputs)
+        if seen.size(1) != self.basis.size(0):
+            raise ConfigError(
+                f"Nodes were told apart by {self.basis.size(0)} numbers, but these have {seen.size(1)}. "
+                "They belong to another model or have other features; fit again."
+            )
+        return (seen @ self.basis / self.spread).clamp(-_FAR, _FAR)
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
-        found = {"names": self.names}
-        for name in self.basis:
-            found |= {f"basis.{name}": self.basis[name], f"spread.{name}": self.spread[name]}
-        return found
+        return {"basis": self.basis, "spread": self.spread}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Kinds:
         """Reads what :meth:`tensors` gave."""
-        names = sorted(name.removeprefix("basis.") for name in tensors if name.startswith("basis."))
-        basis = {name: tensors[f"basis.{name}"] for name in names}
-        spread = {name: tensors[f"spread.{name}"] for name in names}
-        for name in names:
-            if basis[name].dim() != 2 or spread[name].shape != basis[name].shape[1:]:
-                raise ValueError(f"directions of '{name}' {tuple(basis[name].shape)} {tuple(spread[name].shape)}")
-        return cls(tensors["names"].reshape(-1, 2), basis, spread)
+        basis, spread = tensors["basis"], tensors["spread"]
+        if basis.dim() != 2 or spread.shape != basis.shape[1:]:
+            raise ValueError(f"directions {tuple(basis.shape)} {tuple(spread.shape)}")
+        return cls(basis, spread)
 
     def to(self, device: torch.device | str) -> Kinds:
         """Moves everything to ``device``."""
-        basis, spread = ({name: t.to(device) for name, t in of.items()} for of in (self.basis, self.spread))
-        return Kinds(self.names.to(device), basis, spread)
+        return Kinds(self.basis.to(device), self.spread.to(device))
 
 
-def sources(inputs: TaskInputs, names: Tensor) -> dict[str, Tensor]:
-    """Returns the columns that the nodes of some instances can be told apart by, each ``[n, R]``, by name."""
-    instances, found = inputs.instances, dict[str, Tensor]()
-    if instances.num_types > 1 or instances.other_end is not None:
+def _seen(inputs: TaskInputs) -> Tensor:
+    """Returns the numbers that the nodes of some instances can be told apart by, shape ``[n, R]``."""
+    instances, predicted = inputs.instances, inputs.node_prediction
+    x = instances.rows() if instances.x.layout == torch.strided else instances.x.new_zeros(instances.num_nodes, 0)
+    few = x if x.size(1) <= MAX_KINDS else x[:, :0]
+    if instances.num_types > 1:
         # The first columns of typed nodes hold their type.
-        x, types = instances.rows().double(), instances.num_types
-        found["features"] = x if x.size(1) < MAX_KINDS else x[:, : types if types > 1 else 0]
-    elif instances.level == "graph":
-        few = few_features(instances.rows(), names)
-        found |= {} if few is None else {"features": few}
-        found |= {} if inputs.embedding is None else {"embedding": inputs.embedding.double()}
-    elif instances.x.size(1) <= MAX_KINDS and instances.x.layout == torch.strided:
-        near = torch.zeros(instances.num_nodes, 1, dtype=torch.bool, device=instances.device)
-        near[instances.neighbors_of(instances.roots)[1]] = True
-        far = ~near
-        far[instances.roots] = near[instances.roots] = False
-        x = instances.rows().double()
-        found["features"] = torch.cat([x * near, x * far], dim=1)
-    if inputs.node_prediction is not None:
-        found["prediction"] = inputs.node_prediction.double()
-    return found
+        few = x[:, : max(instances.num_types, few.size(1))]
+        return (few if predicted is None else torch.cat([predicted.to(few), few], dim=1)).double()
+    if predicted is not None and inputs.target.label is not None:
+        return predicted.double()
+    if inputs.embedding is not None and instances.other_end is None:
+        return inputs.embedding.double()
+    return few.double()

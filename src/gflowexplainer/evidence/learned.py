@@ -21,7 +21,7 @@ from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted
-from gflowexplainer.steering import LEAST_SPREAD, PIECE, STEEP, TRUST
+from gflowexplainer.steering import CLEAR, LEAST_SPREAD, PIECE, STEEP
 
 _USUAL = 32
 """Random subgraphs of each size that show how much evidence differs within an instance."""
@@ -36,14 +36,15 @@ class Evidence:
         node: Of each node, shape ``[n]``.
         edge: Of each neighbour entry, the same from both ends, shape ``[m]``.
         counted: Whether a node counts in the size of a subgraph: what is in all of them tells none apart, ``[n]``.
-        spread: Spread of the evidence per node of random subgraphs of each instance, shape ``[I]``.
+        spreads: Spread per node of random subgraphs of each instance: of what kinds say, of single losses, and of this
+            evidence, shape ``[3, I]``.
         lost: What the model loses without each node, in its own units, shape ``[n]``.
     """
 
     node: Tensor
     edge: Tensor
     counted: Tensor
-    spread: Tensor
+    spreads: Tensor
     lost: Tensor
 
 
@@ -56,7 +57,7 @@ class Learned:
         weight: What each column of a description brings, a row for each class and, last, for all, ``[C + 1, P]``.
         removal: What it means that a node is gone: ``"induced"`` or ``"isolate"``.
         explained: Share of the reproducible variance that is explained where it was not fitted.
-        trust: What is seen near the whole instance counts, single losses among it, where what is seen far counts 1.
+        trust: What single losses count, where what kinds usually bring counts 1.
         usual: Usual spread of what kinds say, of single losses, and of both together, shape ``[3]``.
     """
 
@@ -83,11 +84,13 @@ class Learned:
         counted = torch.ones(instances.num_nodes, dtype=torch.double, device=node.device)
         counted[instances.roots], node[instances.roots] = 0.0, 0.0
         usual = _UsualSubgraphs(instances, counted)
-        spread = usual.spread(node, edge, self.usual[0])
-        own = self.trust * lost / usual.spread(lost, None, self.usual[1])[instances.owner]
-        node = node / spread[instances.owner] + own
-        edge = edge / spread[instances.owner[instances.neighbor_row]]
-        return Evidence(node, edge, counted, usual.spread(node, edge, self.usual[2]), lost)
+        shared, single = usual.spread(node, edge, self.usual[0]), usual.spread(lost, None, self.usual[1])
+        node = node / shared[instances.owner] + self.trust * lost / single[instances.owner]
+        if inputs.target.label is not None:  # contributions to a value have two signs, and are left as they are
+            node = _levelled(node, instances, counted)
+        edge = edge / shared[instances.owner[instances.neighbor_row]]
+        both = usual.spread(node, edge, self.usual[2])
+        return Evidence(node, edge, counted, torch.stack([shared, single, both]), lost)
 
     def _weights_of(self, target: Target, width: int) -> Tensor:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that is explained."""
@@ -145,34 +148,27 @@ def learn(inputs: TaskInputs, seed: int, removal: str = Removal.induced, *, most
     description = describe(instances, kinds.columns(inputs), pieces)
     regression = Regression(description, pieces.instance, target.label, classes)
     measured = measure(inputs, pieces, removal, seed)
-    lost = node_losses(inputs, removal)
-    trust = _trust(instances, pieces, measured, lost)
-    brought, sure = measured.together(trust)
-    explained = regression.held_out(brought) / max(sure, _UNSURE)
+    lost, (brought, sure) = node_losses(inputs, removal), measured.together()
     nothing = torch.zeros(3, dtype=torch.double, device=instances.device)
-    learned = Learned(kinds, regression.weights(brought), removal, explained, trust, nothing)
-    return replace(learned, usual=_usual_spreads(learned, inputs, lost))
+    weight, explained = regression.weights(brought), regression.held_out(brought) / max(sure, _UNSURE)
+    learned = Learned(kinds, weight, removal, explained, _trust(instances, pieces, measured, lost), nothing)
+    return replace(learned, usual=learned.evidence(inputs, lost).spreads.median(dim=1).values)
 
 
 def _trust(instances: Instances, pieces: Subgraphs, measured: Measured, lost: Tensor) -> float:
-    """Returns what counts that is seen near the whole: how far single losses add up to what pieces bring there."""
+    """Returns what single losses count: how far they add up to what pieces bring near the whole."""
     single = total_evidence(instances, lost, None, pieces)
-    sure = reproducible(measured.near[0], measured.near[1], pieces.instance)
-    share = min(added_up(single, measured.near.mean(dim=0), pieces.instance) / max(sure, _UNSURE), 1.0)
-    return TRUST * share**STEEP
+    sure = reproducible(measured.near, pieces.instance)
+    return min(added_up(single, measured.near.mean(dim=0), pieces.instance) / max(sure, _UNSURE), 1.0) ** STEEP
 
 
-def _usual_spreads(learned: Learned, inputs: TaskInputs, lost: Tensor) -> Tensor:
-    """Returns the median over instances of the three spreads of :meth:`Learned.evidence`, shape ``[3]``."""
-    instances, columns = inputs.instances, learned.kinds.columns(inputs)
-    node, edge = _said(instances, columns, learned._weights_of(inputs.target, learned.weight.size(1)))
-    node[instances.roots] = 0.0
-    counted = torch.ones_like(node)
-    counted[instances.roots] = 0.0
-    usual = _UsualSubgraphs(instances, counted)
-    one, two = usual.spread(node, edge).median(), usual.spread(lost, None).median()
-    known = replace(learned, usual=torch.stack([one, two, torch.zeros_like(one)]))
-    return torch.stack([one, two, known.evidence(inputs, lost).spread.median()])
+def _levelled(evidence: Tensor, instances: Instances, counted: Tensor) -> Tensor:
+    """Counts from the usual node of each instance, and lets those that speak clearly count alike, shape ``[n]``."""
+    owner, number = instances.owner, len(instances)
+    usual = segment_sum(evidence * counted, owner, number) / segment_sum(counted, owner, number).clamp(min=1)
+    evidence = (evidence - usual[owner]) * counted
+    loudest = evidence.new_zeros(number).scatter_reduce(0, owner, evidence, "amax")
+    return torch.minimum(evidence, CLEAR * loudest[owner])
 
 
 class _UsualSubgraphs:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ModelError
-from gflowexplainer.evidence.regression import reproducible
+from gflowexplainer.evidence.regression import correlation, reproducible, spread
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, place_keys
@@ -24,6 +24,7 @@ from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.steering import FAR, NEAR, PIECE
 
+_UNSURE = 1e-2
 _DRAWS = 4
 """Random contexts of each share of the nodes."""
 _ROLLOUTS, _WORK, _EACH = (16, 1024), 8 << 30, (2, 24)
@@ -44,10 +45,19 @@ class Measured:
     near: Tensor
     instance: Tensor
 
-    def together(self, near: float) -> tuple[Tensor, float]:
-        """Returns what pieces brought ``[B]``, contexts of many nodes counting ``near``, and how reproducible it is."""
-        halves = self.far + near * self.near
-        return halves.mean(dim=0), reproducible(halves[0], halves[1], self.instance)
+    def together(self) -> tuple[Tensor, float]:
+        """Returns what pieces brought ``[B]``, each kind of context in units of its spread, and how reproducible it is.
+
+        What they bring among few nodes is told best, and counts as far as it agrees with what they bring among many:
+        where several motifs have to be there, it does not.
+        """
+        far, near = self.far.mean(dim=0), self.near.mean(dim=0)
+        sure = reproducible(self.far, self.instance) * reproducible(self.near, self.instance)
+        agreed = correlation(far, near, self.instance) / max(sure, _UNSURE) ** 0.5
+        agreed = min(max(agreed, 0.0), 1.0)
+        units = agreed / spread(far, self.instance), (1 - agreed) / spread(near, self.instance)
+        halves = units[0] * self.far + units[1] * self.near
+        return halves.mean(dim=0), reproducible(halves, self.instance)
 
 
 def random_pieces(inputs: TaskInputs, seed: int, most: int | None = None) -> Subgraphs:

@@ -83,22 +83,28 @@ class Regression:
         return 1 - left / total if total > 0 else 0.0
 
 
-def added_up(single: Tensor, brought: Tensor, instance: Tensor) -> float:
-    """Returns the share of the variance of what pieces brought ``[B]`` that ``single`` sums ``[B]`` explain."""
-    one, wanted, share = within(single, instance), within(brought, instance), shares_of(instance)
-    square, total = float((share * one.square()).sum()), float((share * wanted.square()).sum())
-    if square <= 0 or total <= 0:
-        return 0.0
-    slope = max(0.0, float((share * one * wanted).sum()) / square)
-    return max(0.0, 1 - float((share * (wanted - slope * one).square()).sum()) / total)
+def spread(values: Tensor, instance: Tensor) -> float:
+    """Returns the spread of values ``[B]`` within their instances, 1 where there is none."""
+    found = float((shares_of(instance) * within(values, instance).square()).sum() / (int(instance.max()) + 1)) ** 0.5
+    return found if found > 0 else 1.0
 
 
-def reproducible(one: Tensor, other: Tensor, instance: Tensor) -> float:
-    """Returns the share of the variance within instances of the mean of two measurements that others would show again.
-
-    By the formula of Spearman and Brown, from two independent halves ``[B]``.
-    """
+def correlation(one: Tensor, other: Tensor, instance: Tensor) -> float:
+    """Returns the correlation of values ``[B]`` within their instances, 0 where one of them does not differ."""
     one, other, share = within(one, instance), within(other, instance), shares_of(instance)
     scale = float(((share * one.square()).sum() * (share * other.square()).sum()).sqrt())
-    agreement = max(0.0, float((share * one * other).sum()) / scale) if scale > 0 else 0.0
+    return float((share * one * other).sum()) / scale if scale > 0 else 0.0
+
+
+def added_up(single: Tensor, brought: Tensor, instance: Tensor) -> float:
+    """Returns the share of the variance of what pieces brought ``[B]`` that ``single`` sums ``[B]`` explain."""
+    return max(0.0, correlation(single, brought, instance)) ** 2
+
+
+def reproducible(halves: Tensor, instance: Tensor) -> float:
+    """Returns the share of the variance within instances of the mean of two measurements that others would show again.
+
+    By the formula of Spearman and Brown, from two independent halves ``[2, B]``.
+    """
+    agreement = max(0.0, correlation(halves[0], halves[1], instance))
     return 2 * agreement / (1 + agreement)

@@ -4,8 +4,9 @@ r"""The parts of an explanation: the one set of nodes that is enough and needed,
 
 with the probability :math:`p` of the explained class on the induced subgraph, and a small price :math:`\pi` a node. Of
 a value, :math:`p` is the share of it that is left, in units of how far it moves when all else is removed. The set
-begins as the most probable subgraph, and others are joined to it, the best first, as long as :math:`J` rises. What is
-found is split into its connected parts, and held against random sets of the same sizes.
+begins as the most probable subgraph. Then, for each node, the most probable subgraph that contains it is joined, the
+most probable ones first, if that makes :math:`J` larger. What is found is split into its connected parts, and held
+against random sets of the same sizes.
 """
 
 from __future__ import annotations
@@ -65,17 +66,18 @@ class PartsSearch:
             moves = {i: self._moves(best[i], self.sampled[i]) for i in going}
             self._measure([(i, nodes) for i, found in moves.items() for nodes in found])
             for i, found in moves.items():
-                top = max(found, key=lambda nodes: self._value(i, nodes), default=best[i])
-                if self._value(i, top) > self._value(i, best[i]) + _SAME:
-                    best[i] = top
-                else:
+                better = (nodes for nodes in found if self._value(i, nodes) > self._value(i, best[i]) + _SAME)
+                joined = next(better, None)
+                if joined is None:
                     going.discard(i)
+                else:
+                    best[i] = joined
             if not going:
                 break
         return best
 
     def _moves(self, nodes: NodeSet, sampled: Sequence[NodeSet]) -> list[NodeSet]:
-        """Lists what a set may become: joined with a sampled subgraph."""
+        """Lists what a set may become: joined with a sampled subgraph, the most probable ones first."""
         found = dict.fromkeys(nodes | other for other in sampled)
         return [other for other in found if other != nodes and len(other) <= LARGEST]
 
@@ -139,15 +141,15 @@ def left(target: Target, prediction: Tensor, instance: Tensor) -> Tensor:
 def sampled_sets(
     instances: Instances, subgraphs: Subgraphs, probability: Tensor, most: int = _JOINED
 ) -> list[list[NodeSet]]:
-    """Lists the most probable sampled subgraphs of each instance as sets of flat positions."""
-    found: list[list[NodeSet]] = [[] for _ in range(len(instances))]
+    """Lists the most probable subgraph that contains each node, of each instance, as sets of flat positions."""
     order = torch.argsort(probability, descending=True, stable=True)
-    owner = subgraphs.instance[order]
-    order = order[torch.argsort(owner, stable=True)]
-    owner = subgraphs.instance[order]
-    first = torch.searchsorted(owner, torch.arange(len(instances), device=owner.device))
-    rank = torch.arange(len(order), device=owner.device) - first[owner]
-    order = order[rank < most]
-    for i, row in zip(subgraphs.instance[order].tolist(), subgraphs.members[order].tolist(), strict=True):
-        found[i].append(frozenset(node for node in row if node >= 0))
+    members = subgraphs.members[order]
+    rank, slot = torch.nonzero(members >= 0, as_tuple=True)
+    first = torch.full((instances.num_nodes,), len(order), device=order.device)
+    first.scatter_reduce_(0, members[rank, slot], rank, "amin")
+    found: list[list[NodeSet]] = [[] for _ in range(len(instances))]
+    for row in order[torch.unique(first[first < len(order)])].tolist():
+        sets = found[int(subgraphs.instance[row])]
+        if len(sets) < most:
+            sets.append(frozenset(node for node in subgraphs.members[row].tolist() if node >= 0))
     return found

@@ -45,7 +45,7 @@ class EvidenceReward(Reward):
         self.learned, self.direction = learned, direction
         found = learned.evidence(inputs)
         self.node_evidence, self.edge_evidence, self.counted = found.node, found.edge, found.counted
-        self.spread, self.lost = found.spread, found.lost
+        self.spread, self.lost = found.spreads[-1], found.lost
 
     def log_reward_of(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
         """Returns the log-reward of subgraphs by evidence, counted nodes and instance, all ``[C]``, shape ``[C]``."""
