@@ -4,9 +4,9 @@ r"""The parts of an explanation: the one set of nodes that is enough and needed,
 
 with the probability :math:`p` of the explained class on the induced subgraph, and a small price :math:`\pi` a node. Of
 a value, :math:`p` is the share of it that is left, in units of how far it moves when all else is removed. The set
-begins as the most probable subgraph. Then, for each node, the most probable subgraph that contains it is joined, the
-most probable ones first, if that makes :math:`J` larger. What is found is split into its connected parts, and held
-against random sets of the same sizes.
+grows by joining, for one node after the other, the most probable subgraph that contains it, the most probable ones
+first; where :math:`J` is largest on this way is shown. It is split into its connected parts, and held against random
+sets of the same sizes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from gflowexplainer.steering import MARGIN, PRICE
 
 _JOINED = 32
 """Sampled subgraphs that may be joined, the most probable ones."""
-_SAME = 1e-6
 
 
 class PartsSearch:
@@ -48,7 +47,7 @@ class PartsSearch:
 
     def run(self) -> list[Parts]:
         """Returns the parts of each instance; nodes are places in the instance's graph."""
-        chosen = self._climb()
+        chosen = self._grow()
         split = [self.neighbors.components(i, nodes) for i, nodes in enumerate(chosen)]
         drawn = [
             draw_random_parts(self.neighbors, i, parts, chosen[i], self.seed) for i, parts in enumerate(split)
@@ -57,29 +56,20 @@ class PartsSearch:
         self._measure([*wanted, *((i, part) for i, parts in enumerate(split) for part in parts)])
         return [self._parts(i, split[i], chosen[i], drawn[i]) for i in range(len(chosen))]
 
-    def _climb(self) -> list[NodeSet]:
-        """Grows one set in each instance, as long as that makes it better."""
-        best = [found[0] for found in self.sampled]
-        self._measure(list(enumerate(best)))
-        going = set(range(len(best)))
-        for _ in range(LARGEST):
-            moves = {i: self._moves(best[i], self.sampled[i]) for i in going}
-            self._measure([(i, nodes) for i, found in moves.items() for nodes in found])
-            for i, found in moves.items():
-                better = (nodes for nodes in found if self._value(i, nodes) > self._value(i, best[i]) + _SAME)
-                joined = next(better, None)
-                if joined is None:
-                    going.discard(i)
-                else:
-                    best[i] = joined
-            if not going:
-                break
-        return best
+    def _grow(self) -> list[NodeSet]:
+        """Grows one set in each instance, and stops where it was best."""
+        ways = [self._way(found) for found in self.sampled]
+        self._measure((i, nodes) for i, way in enumerate(ways) for nodes in way)
+        return [max(way, key=lambda nodes, i=i: self._value(i, nodes)) for i, way in enumerate(ways)]  # type: ignore[misc]
 
-    def _moves(self, nodes: NodeSet, sampled: Sequence[NodeSet]) -> list[NodeSet]:
-        """Lists what a set may become: joined with a sampled subgraph, the most probable ones first."""
-        found = dict.fromkeys(nodes | other for other in sampled)
-        return [other for other in found if other != nodes and len(other) <= LARGEST]
+    def _way(self, sampled: Sequence[NodeSet]) -> list[NodeSet]:
+        """Lists what sampled subgraphs are together, the first one, the first two, and so on."""
+        way = [sampled[0]]
+        for other in sampled[1:]:
+            joined = way[-1] | other
+            if len(joined) <= LARGEST and joined != way[-1]:
+                way.append(joined)
+        return way
 
     def _measure(self, sets: Iterable[tuple[int, NodeSet]]) -> None:
         """Asks the model about sets that it was not asked about yet."""
