@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gflowexplainer.evidence.regression import Regression, added_up, reproducible
+from gflowexplainer.evidence.regression import Regression, added_up, correlation, reproducible, spread
 
 
 def some_pieces(instances=12, columns=4, seed=0):
@@ -74,6 +74,14 @@ def test_shares_of_variance_are_those_of_a_correlation():
     assert added_up(one, one + noise + intercept, instance) == pytest.approx(0.5, abs=0.05)
     other = torch.randn(len(noise), generator=torch.Generator().manual_seed(9)).double()
     # Halves with as much noise as signal correlate by a half, and their mean with others by two thirds.
-    assert reproducible(one + noise, one + other, instance) == pytest.approx(2 / 3, abs=0.05)
-    assert reproducible(one, one + intercept, instance) == pytest.approx(1)
-    assert reproducible(noise, torch.zeros_like(noise), instance) == 0
+    assert reproducible(torch.stack([one + noise, one + other]), instance) == pytest.approx(2 / 3, abs=0.05)
+    assert reproducible(torch.stack([one, one + intercept]), instance) == pytest.approx(1)
+    assert reproducible(torch.stack([noise, torch.zeros_like(noise)]), instance) == 0
+
+
+def test_correlation_and_spread_are_those_of_numpy_in_each_instance():
+    x, instance, noise, intercept = some_pieces(instances=1)
+    one, other = x[:, 0], x[:, 0] + noise
+    assert correlation(one, other + intercept, instance) == pytest.approx(np.corrcoef(one, other)[0, 1])
+    assert spread(one + intercept, instance) == pytest.approx(np.std(one.numpy()))
+    assert (spread(torch.ones_like(one), instance), correlation(one, torch.ones_like(one), instance)) == (1, 0)

@@ -63,7 +63,7 @@ class Kinds:
         if seen.size(1) != self.basis.size(0):
             raise ConfigError(
                 f"Nodes were told apart by {self.basis.size(0)} numbers, but these have {seen.size(1)}. "
-                "They belong to another model or have other features; fit again."
+                "They belong to another model or other features; fit again."
             )
         return (seen @ self.basis / self.spread).clamp(-_FAR, _FAR)
 

@@ -21,7 +21,7 @@ from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted
-from gflowexplainer.steering import CLEAR, LEAST_SPREAD, PIECE, STEEP
+from gflowexplainer.steering import CLEAR, LEAST_SPREAD, PIECE, SPARSE, STEEP
 
 _USUAL = 32
 """Random subgraphs of each size that show how much evidence differs within an instance."""
@@ -228,12 +228,23 @@ def _relations(instances: Instances) -> Tensor:
     return found
 
 
+def _edges(instances: Instances) -> Tensor:
+    """Returns what each neighbour entry counts for in all, and as each relation, shape ``[m, 1 + R]``.
+
+    Where all nodes have many neighbours, an edge says little, and what is dense would hold together whatever it is: no
+    node brings more edges than :data:`SPARSE`.
+    """
+    degree = torch.minimum(instances.degree[instances.neighbor_row], instances.degree[instances.neighbor])
+    counts = torch.cat([torch.ones_like(degree)[:, None].double(), _relations(instances)], dim=1)
+    return counts * (SPARSE / degree.clamp(min=SPARSE))[:, None]
+
+
 def describe(instances: Instances, columns: Tensor, subgraphs: Subgraphs) -> Tensor:
     """Counts the nodes of each kind ``[n, D]``, nodes, edges, and edges of each relation in subgraphs, ``[B, P]``."""
     row, slot = torch.nonzero(subgraphs.filled, as_tuple=True)
     nodes = columns.new_zeros(len(subgraphs), columns.size(1)).index_add_(0, row, columns[subgraphs.members[row, slot]])
     inner = inner_edges(instances, subgraphs)
-    kinds = torch.cat([columns.new_ones(len(inner.entry), 1), _relations(instances)[inner.entry]], dim=1)
+    kinds = _edges(instances)[inner.entry]
     edges = columns.new_zeros(len(subgraphs), kinds.size(1)).index_add_(0, inner.subgraph, kinds)
     return torch.cat([nodes, subgraphs.size[:, None].to(nodes), edges], dim=1)
 
@@ -246,4 +257,4 @@ def _said(instances: Instances, columns: Tensor, weight: Tensor) -> tuple[Tensor
     width = columns.size(1)
     node = (columns * weight[instances.owner, :width]).sum(dim=1)
     own = weight[instances.owner[instances.neighbor_row], width + 1 :]
-    return node, own[:, 0] + (_relations(instances) * own[:, 1:]).sum(dim=1)
+    return node, (_edges(instances) * own).sum(dim=1)
