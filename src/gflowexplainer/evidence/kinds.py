@@ -54,7 +54,8 @@ class Kinds:
         """Finds out along what the nodes of some instances differ."""
         seen = _seen(inputs)
         basis = directions(seen)
-        spread = (seen @ basis).std(dim=0, correction=0)
+        along = seen @ basis
+        spread = (along - along.mean(dim=0)).square().mean(dim=0).sqrt()
         return cls(basis, torch.where(spread > 1e-9, spread, 1.0))
 
     def columns(self, inputs: TaskInputs) -> Tensor:
