@@ -11,8 +11,8 @@ POOLING = 10.0
 """Instances of a class at which it is described half by its own weights and half by those of all classes."""
 MAX_KINDS = 16
 """Directions that the nodes of one source of kinds are told apart by, at most."""
-SPARSE = 3.0
-"""Neighbours up to which each edge counts fully: those of a ring or a house do, those among hubs do not."""
+SPARSE = 8.0
+"""Neighbours up to which each edge counts fully: those of rings, houses and molecules do, those among hubs do not."""
 STEEP = 4.0
 """Single losses count as far as they add up to what pieces bring near the whole instance, and steeply less where they
 do not: a model that knows several ways to its answer loses little without any one node, whatever it looks at."""

@@ -57,7 +57,7 @@ class Learned:
         weight: What each column of a description brings, a row for each class and, last, for all, ``[C + 1, P]``.
         removal: What it means that a node is gone: ``"induced"`` or ``"isolate"``.
         explained: Share of the reproducible variance that is explained where it was not fitted.
-        trust: What single losses count, where what kinds usually bring counts 1.
+        trust: What single losses count.
         usual: Usual spread of what kinds say, of single losses, and of both together, shape ``[3]``.
     """
 
@@ -71,7 +71,8 @@ class Learned:
     def evidence(self, inputs: TaskInputs, lost: Tensor | None = None) -> Evidence:
         """Returns the evidence of some instances: what kinds usually bring plus what is lost without single nodes.
 
-        Each counts in units of its own spread, per node of a random subgraph.
+        Each counts in units of its own spread, per node of a random subgraph, as far as it predicts the model: what
+        kinds bring by what they explain where they were not fitted, single losses by how far they add up.
 
         Args:
             inputs: The instances, with what the model predicts for them.
@@ -85,10 +86,11 @@ class Learned:
         counted[instances.roots], node[instances.roots] = 0.0, 0.0
         usual = _UsualSubgraphs(instances, counted)
         shared, single = usual.spread(node, edge, self.usual[0]), usual.spread(lost, None, self.usual[1])
-        node = node / shared[instances.owner] + self.trust * lost / single[instances.owner]
+        said = min(max(self.explained, _UNSURE), 1.0) / shared
+        node = said[instances.owner] * node + self.trust * lost / single[instances.owner]
+        edge = said[instances.owner[instances.neighbor_row]] * edge
         if inputs.target.label is not None:  # contributions to a value have two signs, and are left as they are
             node = _levelled(node, instances, counted)
-        edge = edge / shared[instances.owner[instances.neighbor_row]]
         both = usual.spread(node, edge, self.usual[2])
         return Evidence(node, edge, counted, torch.stack([shared, single, both]), lost)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ModelError
-from gflowexplainer.evidence.regression import correlation, reproducible, spread
+from gflowexplainer.evidence.regression import added_up, reproducible, spread
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, place_keys
@@ -48,13 +48,12 @@ class Measured:
     def together(self) -> tuple[Tensor, float]:
         """Returns what pieces brought ``[B]``, each kind of context in units of its spread, and how reproducible it is.
 
-        What they bring among few nodes is told best, and counts as far as it agrees with what they bring among many:
-        where several motifs have to be there, it does not.
+        What they bring among few nodes is told best, and counts by the share of its variance that it has in common
+        with what they bring among many: where several motifs have to be there, that is little.
         """
         far, near = self.far.mean(dim=0), self.near.mean(dim=0)
         sure = reproducible(self.far, self.instance) * reproducible(self.near, self.instance)
-        agreed = correlation(far, near, self.instance) / max(sure, _UNSURE) ** 0.5
-        agreed = min(max(agreed, 0.0), 1.0)
+        agreed = min(added_up(far, near, self.instance) / max(sure, _UNSURE), 1.0)
         units = agreed / spread(far, self.instance), (1 - agreed) / spread(near, self.instance)
         halves = units[0] * self.far + units[1] * self.near
         return halves.mean(dim=0), reproducible(halves, self.instance)
