@@ -1,7 +1,7 @@
 """What answers change where a number that steers them is halved or doubled: ``python -m benchmarks.sensitivity``.
 
-The tasks of the logic suite with one GNN, prepared by ``python -m benchmarks.gates --prepare``, are explained with every
-number of :mod:`gflowexplainer.steering` changed alone. Shares of an instance are changed by halving or doubling their odds.
+The tasks of the logic suite with one GNN, prepared by ``python -m benchmarks.gates --prepare``, are explained with each
+number of :mod:`gflowexplainer.steering` changed alone. Of a share of an instance, its odds are halved or doubled.
 """
 
 from __future__ import annotations
