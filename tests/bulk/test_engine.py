@@ -106,7 +106,8 @@ def test_the_rows_are_what_one_process_answers(done, fitted):
     for node, explanation in zip(index, alone, strict=True):
         row = rows[node]
         best = explanation.top(10)
-        assert [tuple(s["nodes"]) for s in row["subgraphs"]] == [s.nodes for s in best]
+        # Ways to grow a subgraph that are worth the same may begin with either node.
+        assert [sorted(s["nodes"]) for s in row["subgraphs"]] == [sorted(s.nodes) for s in best]
         assert [s["probability"] for s in row["subgraphs"]] == pytest.approx([s.probability for s in best], rel=1e-4)
         assert [s["size"] for s in row["subgraphs"]] == [len(s) for s in best]
         assert row["class"] == explanation.explained_class
