@@ -25,8 +25,8 @@ import torch
 from benchmarks.gate_jobs import GATES, PREPARED, TASKS_OF, Job, Options, plan, run_job
 from benchmarks.gate_problems import prepare
 from benchmarks.gate_tables import Rows, differences, tables
+from gflowexplainer.report.provenance import code_digest, command_line
 from gflowexplainer.storage.files import read_json, write_json, write_text
-from gflowexplainer.storage.provenance import code_digest, command_line
 
 
 def main(arguments: Sequence[str] = ()) -> int:

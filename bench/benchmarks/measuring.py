@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import torch
 
 import gflowexplainer
+from gflowexplainer.report.provenance import code_digest
 from gflowexplainer.storage.files import write_bytes
-from gflowexplainer.storage.provenance import code_digest
 
 Name = TypeVar("Name", bound=Hashable)
 FULL, FAST = Path("results/bench"), Path("runs/bench-fast")

@@ -18,9 +18,9 @@ import torch
 
 from benchmarks.gate_jobs import Job, Options, plan, run_job
 from gflowexplainer import steering
+from gflowexplainer.report.provenance import command_line
 from gflowexplainer.report.tables import Table
 from gflowexplainer.storage.files import write_text
-from gflowexplainer.storage.provenance import command_line
 
 NUMBERS = tuple(name for name in vars(steering) if name.isupper())
 SHARES = ("FAR", "NEAR")

@@ -9,8 +9,8 @@ from gflowbench.explainers.registry import names
 from gflowbench.leaderboard.ranking import Standing, mean_ranks, standings
 from gflowbench.protocol.presentation import TITLES, failures, thinning
 from gflowbench.protocol.record import OK, Record, left_out_lines
+from gflowexplainer.report.provenance import code_digest, environment
 from gflowexplainer.report.tables import NOT_THERE, Table
-from gflowexplainer.storage.provenance import code_digest, environment
 
 TITLE_OF = {
     "auc_own": "AUC of edges, own motif, pooled",

@@ -50,11 +50,7 @@ def save_weights(
         "accuracies": json.dumps({name: [int(n) for n in pair] for name, pair in (accuracies or {}).items()}),
         "facts": json.dumps(dict(facts or {}), sort_keys=True),
     }
-    content = save({k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}, metadata)
-    try:
-        write_bytes(path, content)
-    except OSError as error:
-        raise CheckpointError(f"The GNN could not be written to '{path}': {error}.") from error
+    write_bytes(path, save({k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}, metadata))
     return path
 
 

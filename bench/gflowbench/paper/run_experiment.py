@@ -21,9 +21,9 @@ from gflowbench.paper.steps import Done, Step, Tell
 from gflowbench.protocol.cells import one_line
 from gflowbench.protocol.record import SUMMARY, VALUES
 from gflowexplainer.errors import CheckpointError, ConfigError, GFlowExplainerError
+from gflowexplainer.report.provenance import environment
 from gflowexplainer.report.tables import Table, join
 from gflowexplainer.storage.files import read_json, write_json, write_text
-from gflowexplainer.storage.provenance import environment
 
 FORMAT = "gflowexplainer-experiment-2"
 FULL, FAST = Path("results"), Path("runs/reproduce-fast")

@@ -18,9 +18,9 @@ from gflowbench.protocol.presentation import failures
 from gflowbench.protocol.record import Cell, Group
 from gflowexplainer import __version__
 from gflowexplainer.errors import CheckpointError
+from gflowexplainer.report.provenance import environment
 from gflowexplainer.storage.files import dumps, read_json, slug, write_json
 from gflowexplainer.storage.identity import settings_fingerprint
-from gflowexplainer.storage.provenance import environment
 
 FORMAT = "gflowexplainer-cell-1"
 CELLS = "cells"

@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import Any
 
 from gflowbench.explainers.registry import module_of
-from gflowexplainer.storage.provenance import code_digest, source_path
+from gflowexplainer.report.provenance import code_digest, source_path
 
 PACKAGES = ("gflowbench", "gflowexplainer")
 EVERYWHERE = ("gflowbench.explainers.interface", "gflowbench.metrics.measurement", "gflowbench.protocol.problems")

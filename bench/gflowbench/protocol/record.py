@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gflowexplainer.report.provenance import command_line, environment
 from gflowexplainer.storage.files import write_json
-from gflowexplainer.storage.provenance import command_line, environment
 
 FORMAT = "gflowexplainer-evaluation-1"
 SUMMARY, VALUES = "summary.json", "values.json"

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from gflowbench.suites.task import SuiteTask
-from gflowexplainer.storage.provenance import code_digest
+from gflowexplainer.report.provenance import code_digest
 
 _PACKAGE = "gflowbench.suites"
 _TRAINING = ("citation", "gnn_fitting", "gnns", "null_cases")

@@ -15,7 +15,7 @@ from gflowbench.protocol import problem as real_problem
 from gflowbench.protocol.code import cell_code
 from gflowexplainer.cli.application import app
 from gflowexplainer.errors import DatasetError
-from gflowexplainer.storage.provenance import code_digest
+from gflowexplainer.report.provenance import code_digest
 from gflowexplainer.version import __version__
 
 runner = CliRunner()

@@ -13,7 +13,7 @@ from gflowbench.paper.run_experiment import (
     tables_of,
 )
 from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError
-from gflowexplainer.storage.provenance import code_digest
+from gflowexplainer.report.provenance import code_digest
 
 
 def values_in(folder):

@@ -9,7 +9,7 @@ from gflowbench.paper.table_datasets import count
 from gflowbench.protocol import Contestant, Problem, ProtocolSettings
 from gflowbench.protocol.cells import PendingCell, file_of
 from gflowbench.protocol.code import EVERYWHERE, FRAME, cell_code, code_of, reached, step_code
-from gflowexplainer.storage.provenance import code_digest, source_path
+from gflowexplainer.report.provenance import code_digest, source_path
 
 TRAINER = "gflowexplainer.training.trainer"
 

@@ -7,9 +7,9 @@ import pytest
 from gflowbench.protocol import Cell, Record
 from gflowbench.protocol.record import FAILED
 from gflowexplainer.errors import CheckpointError
+from gflowexplainer.report.provenance import code_digest
 from gflowexplainer.storage.files import dumps, read_json, write_json, write_text
 from gflowexplainer.storage.identity import settings_fingerprint
-from gflowexplainer.storage.provenance import code_digest
 
 
 def cell(seed, auc, **further):

@@ -44,7 +44,7 @@ def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
         code = 128 + error.number if isinstance(error, Terminated) else INTERRUPTED
         if not resumable:
             fail("interrupted.", code)
-        from gflowexplainer.storage.provenance import command_line
+        from gflowexplainer.report.provenance import command_line
 
         fail(f"interrupted. What was done is kept; the same command goes on:\n  {command_line()}", code)
 

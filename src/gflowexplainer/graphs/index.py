@@ -93,13 +93,7 @@ class GraphIndex:
             for part in parts:
                 file.write(part.astype("<i8", copy=False).data)
 
-        try:
-            write_file(Path(path), write)
-        except OSError as error:
-            raise CheckpointError(
-                f"The index '{path}' could not be written: {error.strerror or error}. "
-                "Free some space or choose another place."
-            ) from error
+        write_file(Path(path), write)
 
     @classmethod
     def open(cls, path: str | Path) -> GraphIndex:

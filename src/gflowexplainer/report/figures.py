@@ -65,12 +65,7 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "sv
     with matplotlib.rc_context({"svg.hashsalt": "gflowexplainer", "svg.fonttype": "path"}):
         for form in formats:
             path = stem.with_name(f"{stem.name}.{form}")
-            try:
-                write_bytes(path, _small_png(figure) if form == "png" else _vectors(figure, form))
-            except OSError as error:
-                raise ConfigError(
-                    f"The figure '{path}' could not be written: {error.strerror or error}. Choose another folder."
-                ) from error
+            write_bytes(path, _small_png(figure) if form == "png" else _vectors(figure, form))
             paths.append(path)
     return paths
 

@@ -16,7 +16,7 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.report.comparison import comparison
 from gflowexplainer.report.content import Report
 from gflowexplainer.report.training_curves import read_curves
-from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.files import write_text
 from gflowexplainer.version import __version__
 
 MOST_ASKED = 20
@@ -30,14 +30,7 @@ def write_report(report: Report, path: Path | str) -> Path:
     Returns:
         The path of the file.
     """
-    path = Path(path)
-    try:
-        write_bytes(path, render(report).encode("utf-8", errors="replace"))
-    except OSError as error:
-        raise ConfigError(
-            f"The report '{path}' could not be written: {error.strerror or error}. Choose another file."
-        ) from error
-    return path
+    return write_text(path, render(report))
 
 
 def render(report: Report) -> str:

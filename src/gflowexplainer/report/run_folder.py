@@ -29,12 +29,12 @@ from torch import Tensor
 
 from gflowexplainer import SubgraphExplanation, TypedExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.report.provenance import command_line, environment
 from gflowexplainer.report.tables import Table, join
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.storage.files import dumps, file_name, is_file, read_json, write_text
 from gflowexplainer.storage.identity import differences
-from gflowexplainer.storage.own_files import OwnFiles
-from gflowexplainer.storage.provenance import command_line, environment
+from gflowexplainer.storage.manifest import Manifest
 
 if TYPE_CHECKING:
     from gflowexplainer.report import Case, Report
@@ -56,7 +56,7 @@ class Run:
     """A run in its folder; made by :meth:`begin`, found again by :meth:`open`."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
-        self.folder, self.config, self.files = folder, config, OwnFiles(folder)
+        self.folder, self.config, self.files = folder, config, Manifest(folder)
         self._shared: dict[str, Tensor] | None = None
 
     @classmethod

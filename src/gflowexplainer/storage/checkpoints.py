@@ -43,13 +43,7 @@ def write_checkpoint(path: Path, sections: Sections, meta: dict[str, Any]) -> No
     }
     text = json.dumps(meta)
     header = {"format": FORMAT, "meta": text, "checksum": checksum(tensors, text)}
-    try:
-        write_bytes(path, _in_order(save(tensors, metadata=header), header))
-    except OSError as error:
-        raise CheckpointError(
-            f"The checkpoint '{path}' could not be written: {error.strerror or error}. "
-            "Free some space or choose another folder; what was there before is untouched."
-        ) from error
+    write_bytes(path, _in_order(save(tensors, metadata=header), header))
 
 
 def read_checkpoint(

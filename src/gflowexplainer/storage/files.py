@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: bytes, text and strict JSON, written atomically."""
+"""Files that are there whole or not at all: bytes, text and strict JSON, written atomically; and names for them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,29 +23,62 @@ _LONGEST = 80
 """Letters of a name that its file name keeps."""
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file so that it is there whole or not at all."""
-    write_file(path, lambda file: file.write(content))
-
-
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file piece by piece, by a function that is handed the open file: whole or not at all.
+    """Writes a file by a function that is handed the open file.
 
-    A file that is replaced hands its permissions on.
+    Whatever happens, the old or the new file is there whole. A file that is replaced hands its permissions on.
     """
     make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with temporary.open("xb") as file:
-            with suppress(OSError):
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with _told(path):
+            with temporary.open("xb") as file:
+                with suppress(OSError):
+                    os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file; see :func:`write_file`."""
+    write_file(path, lambda file: file.write(content))
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Writes a text; see :func:`write_file`."""
+    write_bytes(Path(path), text.encode(errors="replace"))
+    return Path(path)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> Path:
+    """Writes JSON; see :func:`write_file`."""
+    return write_text(path, dumps(value, indent=1) + "\n")
+
+
+def append_text(path: Path, text: str) -> None:
+    """Adds a text to the end of a file."""
+    make_folder(path.parent)
+    with _told(path), path.open("a", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Says of a failed write what failed, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"'{path}' could not be written: {error.strerror or error}. "
+            "Free some space or choose another folder; what was there before is untouched."
+        ) from error
 
 
 def make_folder(path: Path) -> Path:
@@ -85,23 +118,6 @@ def file_name(name: str) -> str:
 def dumps(value: Any, **options: Any) -> str:
     """Returns strict JSON: a number that is not finite becomes ``null``."""
     return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, **options)
-
-
-def write_json(path: str | os.PathLike[str], value: Any) -> Path:
-    """Writes JSON in place of ``path``; an interrupted write leaves the old file as it was."""
-    return write_text(path, dumps(value, indent=1) + "\n")
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Writes a text in place of ``path``; an interrupted write leaves the old file as it was."""
-    path = Path(path)
-    try:
-        write_bytes(path, text.encode(errors="replace"))
-    except OSError as error:
-        raise CheckpointError(
-            f"'{path}' could not be written: {error.strerror}. Choose a folder that can be written to."
-        ) from error
-    return path
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

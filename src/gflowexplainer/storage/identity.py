@@ -47,18 +47,8 @@ def model_fingerprint(model: nn.Module) -> str:
     and plain attributes that say how a layer calculates. Whole numbers only count in layers of libraries: in a model
     of the user's own they may be counters that change with every call.
     """
-    digest = hashlib.sha256()
-    for name, module in model.named_modules():
-        digest.update(f"{name}:{type(module).__qualname__}".encode())
-        for piece in _pieces(_attributes(module), ()):
-            digest.update(piece)
-        for piece in _pieces(_extra_state(module), ()):
-            digest.update(piece)
-    for name, tensor in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
-        digest.update(name.encode())
-        for piece in _pieces(tensor, ()):
-            digest.update(piece)
-    return digest.hexdigest()[:16]
+    modules = [(n, type(m).__qualname__, _attributes(m), _extra_state(m)) for n, m in model.named_modules()]
+    return content_digest([modules, {**dict(model.named_parameters()), **dict(model.named_buffers())}])
 
 
 def code_fingerprint(model: nn.Module) -> str:
@@ -66,16 +56,15 @@ def code_fingerprint(model: nn.Module) -> str:
 
     Layers of libraries are left out. The same code has another name under another version of Python.
     """
-    digest = hashlib.sha256()
-    for cls in sorted({type(module) for module in model.modules()}, key=lambda cls: cls.__qualname__):
-        for base in cls.__mro__[:-1]:
-            if base.__module__.split(".")[0] in _LIBRARIES:
-                continue
-            for name, member in sorted(vars(base).items()):
-                function = getattr(member, "__func__", member)
-                if isinstance(function, types.FunctionType):
-                    digest.update(f"{base.__qualname__}.{name}".encode() + _code(function.__code__))
-    return digest.hexdigest()[:16]
+    bases = {base for module in model.modules() for base in type(module).__mro__[:-1]}
+    functions = [
+        (f"{base.__qualname__}.{name}", _code(function.__code__))
+        for base in bases
+        if base.__module__.split(".")[0] not in _LIBRARIES
+        for name, member in vars(base).items()
+        if isinstance(function := getattr(member, "__func__", member), types.FunctionType)
+    ]
+    return content_digest(sorted(functions))
 
 
 def settings_fingerprint(settings: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The files that a run has written into its folder, each with a digest of its content.
+"""The manifest of a folder: the files that a run has written into it, each with a digest of its content.
 
 A line names a file before it is written, and another gives its digest afterwards. So a run that was interrupted knows
 which files are its own, and a file that somebody has put there or changed is noticed.
@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.storage.files import make_folder
+from gflowexplainer.storage.files import append_text
 
 FILE = "files.jsonl"
 
 
-class OwnFiles:
-    """The own files of a run.
+class Manifest:
+    """The files that a run has written.
 
     Args:
         folder: The folder of the run.
@@ -94,17 +94,8 @@ class OwnFiles:
     def _add(self, entries: list[dict[str, str]]) -> None:
         if not entries:
             return
-        make_folder(self.folder)
         lines = "".join(f"\n{json.dumps(entry)}" for entry in entries)  # the line before may have been cut off
-        try:
-            with (self.folder / FILE).open("a", encoding="utf-8") as file:
-                file.write(lines)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise CheckpointError(
-                f"'{self.folder / FILE}' could not be written: {error.strerror}. Choose a folder that can be."
-            ) from error
+        append_text(self.folder / FILE, lines)
         self._digests |= {entry["name"]: entry.get("digest") for entry in entries}
 
 

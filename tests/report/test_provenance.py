@@ -6,7 +6,7 @@ import types
 import pytest
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.storage.provenance import code_digest, command_line, environment, source_path
+from gflowexplainer.report.provenance import code_digest, command_line, environment, source_path
 
 
 @pytest.fixture
