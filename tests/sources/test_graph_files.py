@@ -8,8 +8,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_undirected
 
 from gflowexplainer.errors import ConfigError, DatasetError
-from gflowexplainer.sources import load_graphs, save_graphs
-from gflowexplainer.testing import cycle, house, path
+from gflowexplainer.sources import load_graphs, load_typed_graph, save_graphs, save_typed_graph
+from gflowexplainer.testing import cycle, house, path, typed_graph
 
 
 def labelled(graph: Data, label: int) -> Data:
@@ -141,7 +141,7 @@ GOOD = {"edges": [[0, 1]], "features": [[1.0], [2.0]]}
         ({**GOOD, "features": [1.0, 2.0]}, "must be a list of lists"),
         ({**GOOD, "num_nodes": 3}, "says 3, but there are 2 rows"),
         ({**GOOD, "nodes": ["a", "a"]}, "two nodes are called 'a'"),
-        ({**GOOD, "labels": [1]}, "1 entries for 2 nodes"),
+        ({**GOOD, "labels": [1]}, "1 rows for 2 nodes"),
         ({**GOOD, "edge_weights": [1, 2]}, "2 rows for 1 edges"),
         ({**GOOD, "undirected": "yes"}, "true or false"),
         ("text", "is a str"),
@@ -199,6 +199,86 @@ def test_files_that_are_not_what_they_say(tmp_path):
         load_graphs(tmp_path / "empty")
 
 
+def test_typed_files_of_all_formats_hold_the_same_graph(tmp_path):
+    graph = typed_graph()
+    del graph["author"].x
+    graph["author"].num_nodes = 8
+    (first,) = load_graphs(save_graphs(tmp_path / "graph.safetensors", graph))
+    arrays = {f"edge_index__{'__'.join(key)}": value.numpy() for key, value in graph.edge_index_dict.items()}
+    arrays |= {f"x__{key}": graph[key].x.numpy() for key in ("paper", "venue")} | {"num_nodes__author": np.array(8)}
+    np.savez(tmp_path / "graph.npz", **arrays)
+    nodes = {"paper": graph["paper"].x.tolist(), "venue": graph["venue"].x.tolist(), "author": 8}
+    edges = {" ".join(key): value.t().tolist() for key, value in graph.edge_index_dict.items()}
+    (tmp_path / "graph.json").write_text(json.dumps({"nodes": nodes, "edges": edges}))
+    for other in (load_typed_graph(tmp_path / "graph.npz"), load_typed_graph(tmp_path / "graph.json")):
+        assert set(other.node_types) == set(first.node_types) == {"paper", "author", "venue"}
+        assert other["author"].num_nodes == first["author"].num_nodes == 8
+        assert torch.allclose(other["paper"].x, first["paper"].x)
+        for key in graph.edge_types:
+            assert torch.equal(other[key].edge_index, graph[key].edge_index)
+
+
+TYPED = {"x__user": np.ones((3, 2)), "x__item": np.ones((4, 2)), "edge_index__user__buys__item": np.array([[0], [3]])}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"x": np.zeros((2, 3))}, "NAME__TYPE"),
+        ({"edge_index__user__buys__item": np.zeros((3, 2), dtype=np.int64)}, r"shape \[2, num_edges\]"),
+        ({"edge_index__user__buys__item": np.array([[0.0], [1.9]])}, "whole numbers"),
+        ({"edge_index__user__buys__item": np.array([[0], [9]])}, "names node 9, but 'item' has 4 nodes"),
+        ({"edge_index__user__buys__item": np.array([[-1], [0]])}, "names node -1"),
+        ({"edge_index__user__buys__thing": np.array([[0], [0]])}, "joins 'thing', of which there are no nodes"),
+        ({"edge_idx__user__likes__item": np.array([[0], [0]])}, "'edge_index' of user likes item .* is missing"),
+        ({"xx__shop": np.ones((3, 2))}, "Give 'x__shop' or 'num_nodes__shop'"),
+        ({"x__user": np.ones(3)}, r"\[num_nodes, width\]"),
+        ({"num_nodes__shop": np.array(-3)}, "number of nodes"),
+        ({"num_nodes__shop": np.array(2.5)}, "number of nodes"),
+        ({"num_nodes__shop": np.array(10**15)}, "more than memory holds"),
+        ({"edge_attr__user__buys__item": np.ones((7, 1))}, "7 rows for 1 edges"),
+    ],
+)
+def test_typed_arrays_that_cannot_be_meant(tmp_path, change, said):
+    np.savez(tmp_path / "graph.npz", **TYPED)
+    load_typed_graph(tmp_path / "graph.npz")
+    np.savez(tmp_path / "graph.npz", **{**TYPED, **change})
+    with pytest.raises(DatasetError, match=said):
+        load_typed_graph(tmp_path / "graph.npz")
+
+
+NODES = {"user": 3, "item": [[1.0], [0.5]]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"nodes": NODES, "edges": {"user buys item": [[0, 1.9]]}}, "whole numbers"),
+        ({"nodes": NODES, "edges": {"user buys item": [[0, 1, 1]]}}, "pairs of ids"),
+        ({"nodes": NODES, "edges": {"user buys item": [0, 1]}}, "list of pairs"),
+        ({"nodes": NODES, "edges": {"user item": [[0, 1]]}}, "NAME__SOURCE__RELATION__TARGET"),
+        ({"nodes": NODES, "edges": {"user buys item": [[0, 1]]}, "edgs": {}}, "Did you mean 'edges'"),
+        ({"nodes": {**NODES, "user": True}, "edges": {"user buys item": [[0, 1]]}}, "number of nodes"),
+        ({"nodes": {**NODES, "user": -1}, "edges": {"user buys item": [[0, 1]]}}, "number of nodes"),
+        ({"nodes": {**NODES, "user": 10**30}, "edges": {"user buys item": [[0, 1]]}}, "number of nodes"),
+        ({"nodes": {}, "edges": {}}, "must hold 'nodes'"),
+    ],
+)
+def test_typed_json_that_cannot_be_meant(tmp_path, entry, said):
+    (tmp_path / "graph.json").write_text(json.dumps(entry))
+    with pytest.raises(DatasetError, match=said):
+        load_typed_graph(tmp_path / "graph.json")
+
+
+@pytest.mark.parametrize("ending", [".npz", ".safetensors", ".json"])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"[" * 100_000])
+def test_empty_and_damaged_files(tmp_path, ending, content):
+    path = tmp_path / f"graph{ending}"
+    path.write_bytes(content)
+    with pytest.raises(DatasetError):
+        load_typed_graph(path)
+
+
 def test_what_cannot_be_saved(tmp_path):
     graph = house()
     with pytest.raises(ConfigError, match=r"written as \.safetensors"):
@@ -210,3 +290,9 @@ def test_what_cannot_be_saved(tmp_path):
         save_graphs(tmp_path / "g.safetensors", [labelled(house(), 0), house()])
     with pytest.raises(DatasetError, match="no graph"):
         save_graphs(tmp_path / "g.safetensors", [])
+    typed = typed_graph()
+    typed["paper"].titles = ["one"]
+    with pytest.raises(DatasetError, match="'titles' of paper is a list"):
+        save_typed_graph(tmp_path / "g.safetensors", typed)
+    with pytest.raises(DatasetError, match="holds no heterogeneous graph"):
+        load_typed_graph(save_graphs(tmp_path / "g.safetensors", house()))

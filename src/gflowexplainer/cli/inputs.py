@@ -13,9 +13,8 @@ from torch_geometric.data import Data, HeteroData
 from gflowexplainer.cli.options import Inputs, check_device, listed, positions, value_of
 from gflowexplainer.errors import ConfigError, InstanceError, one_of
 from gflowexplainer.report.truth import own_motif
-from gflowexplainer.sources import fill_weights, load_graphs, load_model, load_typed_graph, read_molecules
+from gflowexplainer.sources import fill_weights, load_graphs, load_model, read_molecules
 from gflowexplainer.sources.datasets import NamedDataset, load_dataset
-from gflowexplainer.sources.typed_files import is_typed_file
 from gflowexplainer.storage.identity import identity_of
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def _graphs(words: Inputs) -> list[Any]:
         atoms = {} if words.atoms is None else {"atoms": tuple(listed(words.atoms))}
         return list(read_molecules(words.smiles, column=words.smiles_column, **atoms))
     assert words.data is not None
-    return [load_typed_graph(words.data)] if is_typed_file(words.data) else list(load_graphs(words.data))
+    return load_graphs(words.data)
 
 
 def _level(words: Inputs, graphs: Sequence[Any], named: NamedDataset | None) -> str:

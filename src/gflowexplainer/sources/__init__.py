@@ -1,10 +1,9 @@
 """What a user brings along: a model, its weights, graphs, molecules. Reading files runs no code that is in them."""
 
 from gflowexplainer.sources.datasets import karate_club
-from gflowexplainer.sources.graph_files import load_graphs, save_graphs
+from gflowexplainer.sources.graph_files import load_graphs, load_typed_graph, save_graphs, save_typed_graph
 from gflowexplainer.sources.model_files import fill_weights, load_model
 from gflowexplainer.sources.smiles import read_molecules
-from gflowexplainer.sources.typed_files import load_typed_graph, save_typed_graph
 
 __all__ = [
     "fill_weights",

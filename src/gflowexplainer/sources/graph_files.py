@@ -1,45 +1,57 @@
-"""Graphs in files: a dispatch by format, and the one format that we write ourselves.
+"""Graphs in files, plain and of several types: one reader for all formats, and the one format that we write ourselves.
 
 =================  ====================================================================================================
 ``.safetensors``   ``x`` [N, F], ``edge_index`` [2, E] and any further tensors, such as ``y``, ``edge_attr`` or
                    ``edge_weight``. Several graphs lie one after the other, told apart by ``batch`` [N] or
                    ``ptr`` [G + 1]. Written by :func:`save_graphs`.
+                   Of several types, names say which: ``x__TYPE`` [N_t, F_t] (or ``num_nodes__TYPE`` where there are no
+                   features), ``edge_index__SOURCE__RELATION__TARGET`` [2, E_r], and ``NAME__...`` for any attribute.
 ``.npz``           The same names as NumPy arrays: ``numpy.savez(path, x=..., edge_index=...)``.
 ``.pt``, ``.pth``  ``torch.save`` of a ``Data``, a list of them, or a dictionary of tensors with the names above. Read
                    with ``weights_only=True``: nothing in the file is run.
-``.json``          ``{"num_nodes": 3, "edges": [[0, 1], [1, 2]], "features": [[1.0], [0.5], [0.0]]}``, or a list of such
-                   graphs; see :mod:`gflowexplainer.sources.json_graphs`.
+``.json``          See :mod:`gflowexplainer.sources.json_graphs`.
 a folder           All such files in it, in the order of their names, numbers counted as numbers.
 =================  ====================================================================================================
 """
 
 from __future__ import annotations
 
+import math
 import os
+import pickle
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.lib import format as npy
+from safetensors.torch import load_file, save
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
 from gflowexplainer.errors import ConfigError, DatasetError
-from gflowexplainer.graphs.checks import check_edges
-from gflowexplainer.ops.segments import pointers
+from gflowexplainer.ops.memory import free_memory
+from gflowexplainer.sources.graph_tensors import checked, graphs_of_tensors, tensors_of_graphs
 from gflowexplainer.sources.json_graphs import read_json_graphs
-from gflowexplainer.sources.tensor_files import check_written, read_tensors, write_tensors
-from gflowexplainer.storage.files import is_file
+from gflowexplainer.storage.files import is_file, write_bytes
 
 FORMATS = (".safetensors", ".npz", ".pt", ".pth", ".json")
-_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_SAFE = (Data, DataEdgeAttr, DataTensorAttr, BaseStorage, EdgeStorage, GlobalStorage, NodeStorage)
+"""What a ``Data`` is made of: all that a ``.pt`` file may hold beside tensors and plain values."""
 
 
-def load_graphs(path: str | Path) -> list[Data]:
+def load_graphs(path: str | Path) -> list[Any]:
     """Reads one graph or many; see the table at the top of this module for the formats.
 
     Features that are whole numbers or booleans become float32, edges int64.
+
+    Returns:
+        Each a ``Data``, or a ``HeteroData`` where the file names types.
     """
     path = Path(path)
     if os.path.isdir(path):
@@ -59,122 +71,92 @@ def load_graphs(path: str | Path) -> list[Data]:
     elif path.suffix in (".pt", ".pth"):
         graphs = _read_torch(path)
     else:
-        graphs = graphs_of_tensors(read_tensors(path), path)
+        graphs = graphs_of_tensors(_read_tensors(path), f"'{path}'")
     if not graphs:
         raise DatasetError(f"'{path}' holds no graph.")
-    return [_checked(graph, path, number) for number, graph in enumerate(graphs)]
+    return [checked(graph, f" of graph {number} in '{path}'") for number, graph in enumerate(graphs)]
 
 
-def save_graphs(path: str | Path, graphs: Data | Iterable[Data]) -> Path:
+def load_typed_graph(path: str | Path) -> HeteroData:
+    """Reads the one heterogeneous graph of a file; see :func:`load_graphs`."""
+    graphs = load_graphs(path)
+    if len(graphs) != 1 or not isinstance(graphs[0], HeteroData):
+        raise DatasetError(
+            f"'{path}' holds no heterogeneous graph. Name arrays x__TYPE and edge_index__A__RELATION__B."
+        )
+    return graphs[0]
+
+
+def save_graphs(path: str | Path, graphs: Data | HeteroData | Iterable[Data]) -> Path:
     """Writes one graph or many as safetensors, which :func:`load_graphs` and the command line read.
 
     Args:
         path: The file, ending in ``.safetensors``; an old one is replaced only by a whole new one.
-        graphs: Graphs with the same tensor attributes. Attributes that are no tensors are refused.
+        graphs: Graphs with the same tensor attributes, or one heterogeneous graph. Attributes that are no tensors are
+            refused.
 
     Example:
         >>> save_graphs("graphs.safetensors", [data])  # doctest: +SKIP
     """
     path = Path(path)
-    check_written(path)
-    given = [graphs] if isinstance(graphs, Data) else list(graphs)
-    if not given:
-        raise DatasetError("There is no graph to write. Pass at least one.")
-    columns: dict[str, list[Tensor]] = {}
-    for number, graph in enumerate(given):
-        if not isinstance(graph, Data):
-            raise DatasetError(f"Graph {number} is a {type(graph).__name__}, not a Data of PyG.")
-        for name, value in _checked(graph, path, number).items():
-            if not isinstance(value, Tensor) or value.layout != torch.strided:
-                raise DatasetError(
-                    f"'{name}' of graph {number} is a {type(value).__name__}, which cannot be stored. "
-                    f"Make it a dense tensor, or delete it: del data.{name}."
-                )
-            columns.setdefault(name, []).append(value.detach().cpu())
-    uneven = next((name for name, values in columns.items() if len(values) != len(given)), None)
-    if uneven is not None:
-        raise DatasetError(f"Only {len(columns[uneven])} of {len(given)} graphs have '{uneven}'. All need the same.")
-    ptr = pointers(torch.tensor([graph.num_nodes for graph in given]))
-    edges = [edge_index + begin for edge_index, begin in zip(columns.pop("edge_index"), ptr.tolist(), strict=False)]
-    tensors = {"edge_index": torch.cat(edges, dim=1)}
-    if len(given) > 1:
-        tensors["ptr"] = ptr
+    if path.suffix != ".safetensors":
+        raise ConfigError(f"Graphs are written as .safetensors (got '{path.name}').")
+    tensors = tensors_of_graphs([graphs] if isinstance(graphs, Data | HeteroData) else list(graphs))
+    write_bytes(path, save({name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}))
+    return path
+
+
+def save_typed_graph(path: str | Path, graph: HeteroData) -> Path:
+    """Writes a heterogeneous graph; see :func:`save_graphs`."""
+    return save_graphs(path, graph)
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    """Reads the tensors of a ``.safetensors`` or ``.npz`` file."""
     try:
-        for name, values in columns.items():
-            rows = [value.reshape(1) if value.dim() == 0 and len(given) > 1 else value for value in values]
-            tensors[name] = torch.cat(rows) if len(given) > 1 else rows[0]
-    except (RuntimeError, TypeError) as error:
-        raise DatasetError(f"'{name}' has another width in some graphs: {error}.") from error
-    return write_tensors(path, tensors)
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        _check_sizes(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: torch.from_numpy(np.ascontiguousarray(arrays[name])) for name in arrays.files}
+    except DatasetError:
+        raise
+    # A damaged archive may raise nearly anything: zlib.error, struct.error, SyntaxError, KeyError, MemoryError.
+    except Exception as error:
+        way = "" if path.suffix == ".safetensors" else " Write it with numpy.savez(path, x=x, edge_index=edge_index)."
+        raise DatasetError(
+            f"'{path}' cannot be read as {path.suffix} of plain numbers, or is damaged ({error}).{way}"
+        ) from error
 
 
-def graphs_of_tensors(tensors: Mapping[str, Tensor], path: Path) -> list[Data]:
-    """Makes graphs of flat tensors; several are told apart by ``ptr`` or ``batch``."""
-    tensors = dict(tensors)
-    for name in ("x", "edge_index"):
-        if name not in tensors:
-            known = ", ".join(sorted(tensors)) or "nothing"
-            raise DatasetError(f"'{path}' has no '{name}' (it holds {known}). Give 'x' [N, F] and 'edge_index' [2, E].")
-    ptr, batch = tensors.pop("ptr", None), tensors.pop("batch", None)
-    _check_pair(tensors["x"], tensors["edge_index"], path)
-    number = tensors["x"].size(0)
-    if ptr is None and batch is None:
-        return [Data(**tensors)]
-    if ptr is None:
-        assert batch is not None
-        odd = batch.shape != (number,) or batch.is_floating_point()
-        if odd or (batch.diff() < 0).any() or (batch < 0).any() or (batch > number).any():
-            raise DatasetError(f"'batch' in '{path}' must name the graph of each of the {number} nodes, in order.")
-        ptr = pointers(torch.bincount(batch.long()))
-    counts = ptr.long().diff()
-    if ptr.dim() != 1 or ptr.numel() < 2 or int(ptr[0]) != 0 or int(ptr[-1]) != number or (counts < 0).any():
-        raise DatasetError(f"'ptr' in '{path}' must count up from 0 to the {number} nodes, one more entry than graphs.")
-    return _cut(tensors, ptr.long(), counts, path)
+def _check_sizes(path: Path) -> None:
+    """Refuses arrays that claim another size than what is stored of them, or more than memory, before they are read."""
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if not entry.filename.endswith(".npy"):
+                continue
+            with archive.open(entry) as file:
+                version = npy.read_magic(file)
+                shape, _, kind = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
+                claimed, stored = math.prod(shape) * kind.itemsize, entry.file_size - file.tell()
+            if not kind.hasobject and claimed != stored:
+                raise DatasetError(
+                    f"'{entry.filename}' in '{path}' claims {claimed} bytes, shape {list(shape)}, but {stored} are "
+                    "stored. The file is damaged; write it again."
+                )
+        total = sum(entry.file_size for entry in archive.infolist())
+    if total > free_memory(torch.device("cpu")):
+        raise DatasetError(f"'{path}' holds {total / 1e9:.3g} GB when unpacked, more than there is memory.")
 
 
-def _cut(tensors: dict[str, Tensor], ptr: Tensor, counts: Tensor, path: Path) -> list[Data]:
-    """Cuts flat tensors into graphs; what has one row a graph, a node or an edge is cut with them."""
-    edge_index = tensors["edge_index"].long()
-    graph_of = torch.repeat_interleave(torch.arange(counts.numel()), counts)[edge_index]
-    if not torch.equal(graph_of[0], graph_of[1]):
-        raise DatasetError(f"In '{path}' an edge joins two graphs. Node ids count on from graph to graph.")
-    order = torch.argsort(graph_of[0], stable=True)
-    number, num_edges = tensors["x"].size(0), edge_index.size(1)
-    local = (edge_index - ptr[graph_of])[:, order]
-    edges_of = torch.bincount(graph_of[0], minlength=counts.numel()).tolist()
-    columns: dict[str, Sequence[Tensor]] = {"edge_index": local.split(edges_of, dim=1)}
-    for name, value in tensors.items():
-        if name == "edge_index":
-            continue
-        rows = value.size(0) if value.dim() else -1
-        if rows == counts.numel() and (name == "y" or rows not in (number, num_edges)):
-            columns[name] = value.split(1)
-        elif rows == num_edges and (name.startswith("edge") or rows != number):
-            columns[name] = value[order].split(edges_of)
-        elif rows == number:
-            columns[name] = value.split(counts.tolist())
-        else:
-            raise DatasetError(
-                f"'{name}' in '{path}' has {rows} rows, but there are {counts.numel()} graphs, {number} nodes and "
-                f"{num_edges} edges. Give one row for each of one of these."
-            )
-    return [Data(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-
-
-def _read_torch(path: Path) -> list[Data]:
+def _read_torch(path: Path) -> list[Any]:
     """Reads a file of ``torch.save``; of PyG only the classes that a ``Data`` is made of are let in."""
-    import pickle
-
-    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
-
-    allowed = [Data, DataEdgeAttr, DataTensorAttr, BaseStorage, EdgeStorage, GlobalStorage, NodeStorage]
     way = (
         "If you trust it, convert it once in Python: gflowexplainer.sources.save_graphs('graphs.safetensors', "
-        f"list(torch.load('{path}', weights_only=False)))."
+        f"torch.load('{path}', weights_only=False))."
     )
     try:
-        with torch.serialization.safe_globals(allowed):
+        with torch.serialization.safe_globals([*_SAFE]):
             content: Any = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DatasetError(
@@ -183,42 +165,13 @@ def _read_torch(path: Path) -> list[Data]:
         ) from error
     except Exception as error:
         raise DatasetError(f"'{path}' cannot be read by torch.load ({type(error).__name__}: {error}).") from error
-    if isinstance(content, Data):
-        return [content]
     if isinstance(content, Mapping) and all(isinstance(value, Tensor) for value in content.values()):
-        return graphs_of_tensors(content, path)
-    if isinstance(content, list | tuple) and content and all(isinstance(graph, Data) for graph in content):
-        return list(content)
+        return graphs_of_tensors(content, f"'{path}'")
+    graphs = [content] if isinstance(content, Data) else content
+    if isinstance(graphs, list | tuple) and graphs and all(isinstance(graph, Data) for graph in graphs):
+        return list(graphs)
     kind = type(content).__name__
     raise DatasetError(f"'{path}' holds a {kind}, not a Data, a list of them or a dictionary of tensors. {way}")
-
-
-def _check_pair(x: Any, edge_index: Any, path: Path, where: str = "") -> None:
-    if not isinstance(x, Tensor) or x.dim() != 2 or x.is_complex() or x.layout != torch.strided:
-        got = f"{x.dtype} of shape {list(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise DatasetError(f"'x'{where} in '{path}' must be numbers of shape [num_nodes, width] (got {got}).")
-    if not isinstance(edge_index, Tensor) or edge_index.is_floating_point() or edge_index.is_complex():
-        got = str(edge_index.dtype) if isinstance(edge_index, Tensor) else type(edge_index).__name__
-        raise DatasetError(f"'edge_index'{where} in '{path}' must hold whole numbers (got {got}).")
-    try:
-        check_edges(edge_index.long(), x.size(0))
-    except ValueError as error:
-        raise DatasetError(f"'edge_index'{where} in '{path}' is wrong: {error}") from error
-
-
-def _checked(graph: Data, path: Path, number: int) -> Data:
-    """Refuses a graph without features and edges that fit; returns a copy with floats and int64."""
-    where = f" of graph {number}"
-    for name in ("x", "edge_index"):
-        if graph.get(name) is None:
-            extra = " Turn 'adj_t' into 'edge_index' first." if "adj_t" in graph else ""
-            raise DatasetError(f"'{path}': '{name}'{where} is missing. Every graph needs 'x' and 'edge_index'.{extra}")
-    _check_pair(graph.x, graph.edge_index, path, where)
-    graph = graph.clone("x") if graph.x.dtype not in _REAL or graph.edge_index.dtype != torch.long else graph
-    if graph.x.dtype not in _REAL:
-        graph.x = graph.x.float()
-    graph.edge_index = graph.edge_index.long()
-    return graph
 
 
 def _natural(path: Path) -> list[tuple[int, str | int]]:

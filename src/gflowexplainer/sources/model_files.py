@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from gflowexplainer.errors import CheckpointError, ConfigError, DatasetError, ModelError
-from gflowexplainer.sources.tensor_files import read_tensors
+from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.storage.files import is_file
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
@@ -126,7 +127,9 @@ def fill_weights(model: nn.Module, path: str | Path) -> nn.Module:
             leaves, are understood.
     """
     path = Path(path)
-    given = _without_prefix(_read_weights(path))
+    given = _read_weights(path)
+    if all(name.startswith("module.") for name in given):
+        given = {name.removeprefix("module."): value for name, value in given.items()}
     wanted = model.state_dict()
     shapes = [
         f"{name} ({tuple(given[name].shape)} there, {tuple(value.shape)} in the model)"
@@ -153,9 +156,9 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"There is no file '{path}' with weights.")
     if path.suffix == ".safetensors":
         try:
-            return read_tensors(path)
-        except DatasetError as error:
-            raise CheckpointError(str(error)) from error
+            return load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"'{path}' cannot be read as safetensors, or is damaged ({error}).") from error
     if path.suffix not in (".pt", ".pth"):
         raise ConfigError(f"Weights are read from .safetensors, .pt or .pth (got '{path.name}').")
     try:
@@ -176,12 +179,6 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
             "torch.save(model.state_dict(), 'weights.pt')."
         )
     return dict(content)
-
-
-def _without_prefix(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    if weights and all(name.startswith("module.") for name in weights):
-        return {name.removeprefix("module."): value for name, value in weights.items()}
-    return weights
 
 
 def _few(names: Sequence[str]) -> str:
