@@ -21,7 +21,7 @@ from gflowexplainer.training.interrupts import handlers_return
 ray = pytest.importorskip("ray")
 parquet = pytest.importorskip("pyarrow.parquet")
 from gflowexplainer.bulk import Source, explain_in_bulk, read_rows  # noqa: E402
-from gflowexplainer.bulk.worker import Job, Worker, part_of  # noqa: E402
+from gflowexplainer.bulk.worker import Worker, part_of  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
 FEW = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "hidden": 8, "num_samples": 16}
@@ -121,7 +121,7 @@ def test_the_rows_are_what_one_process_answers(done, fitted):
         assert all(abs(edges.get(pair, 0.0) - value) < 1e-5 for pair, value in mask.items())
 
 
-def test_the_same_call_only_does_what_is_missing(done, fitted, tmp_path):
+def test_the_same_call_only_does_what_is_missing_and_tells_of_progress(done, fitted, capfd):
     model, graph, folder = fitted
     result, index, _, _ = done
     files = sorted((result.folder / "explanations").iterdir())
@@ -132,7 +132,8 @@ def test_the_same_call_only_does_what_is_missing(done, fitted, tmp_path):
     for path in (files[3], files[-1]):
         path.unlink()
     kept = {path.name: path.stat().st_mtime_ns for path in files if path.exists()}
-    some = explain_in_bulk(folder, Source(model, graph), index, workers=1, **again)
+    some = explain_in_bulk(folder, Source(model, graph), index, workers=1, **{**again, "progress": True})
+    assert "explained 55 of 55" in capfd.readouterr().err
     assert (some.instances, some.explained, some.processes) == (55, 3, 1)  # the last file holds one
     assert {path.name: path.read_bytes() for path in files} == before
     assert {name: (result.folder / "explanations" / name).stat().st_mtime_ns for name in kept} == kept
@@ -164,7 +165,7 @@ def test_a_part_that_is_not_as_it_was_written_is_noticed_and_made_again(done, fi
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
         path.write_bytes(flipped if damage == "flipped" else content[:middle])
-    with pytest.raises(CheckpointError, match="not as it was written"):
+    with pytest.raises(CheckpointError, match="has changed since this run wrote it"):
         read_rows(result.folder)
     same = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
     again = explain_in_bulk(folder, Source(model, graph), index, workers=1, **same)
@@ -179,7 +180,7 @@ def test_a_file_that_does_not_belong_there_is_noticed(done, fitted):
     foreign.write_bytes(next((result.folder / "explanations").iterdir()).read_bytes())
     same = {"out": result.folder, "part_size": 2, "progress": False, "smallest": 0.0}
     try:
-        with pytest.raises(CheckpointError, match="not as it was written"):
+        with pytest.raises(CheckpointError, match="was not written by this run"):
             explain_in_bulk(folder, Source(model, graph), index, **same)
     finally:
         foreign.unlink()
@@ -208,16 +209,16 @@ def test_a_part_that_ends_every_worker_is_given_up(fitted, tmp_path):
     model, graph, folder = fitted
     question = {"part_size": 2, "num_samples": 4, "top": 1, "smallest": 0.1}
     out = tmp_path / "explanations"
-    job = Job(str(folder), lambda: Source(model, graph), lambda: np.arange(4), str(out), question)
+    job = (str(folder), lambda: Source(model, graph), lambda: np.arange(4), str(out), question)
     name = part_of(np.arange(4), 1, question)[0]
     for number in range(5):  # what five workers left that were killed
         traces = list((tmp_path / "attempts").glob("*"))
         assert len(traces) == number
         if number:
-            assert Worker(job)({"part": np.array([0])})["failure"].tolist() == [""]
+            assert Worker(*job)({"part": np.array([0])})["failure"].tolist() == [""]
         (tmp_path / "attempts").mkdir(exist_ok=True)
         (tmp_path / "attempts" / f"{name}.{number}").touch()
-    told = Worker(job)({"part": np.array([0, 1, 0])})
+    told = Worker(*job)({"part": np.array([0, 1, 0])})
     assert told["failure"].tolist() == ["", "ClusterError", "ClusterError"]
     assert "5 workers ended while they explained 'part-000001" in told["message"][1]
     assert told["instances"].tolist() == [2, 0, 0]

@@ -1,10 +1,16 @@
-"""The engine of bulk explaining: instances in parts, parts to workers of Ray Data, each part one file."""
+"""The engine of bulk explaining: instances in parts, parts to workers of Ray Data, each part one file.
+
+A part has a name of its own that follows from the options and its instances. Whoever explains it, however often,
+writes the same file, whole or not at all. A worker that is killed loses its part only until another has done it, and
+what the interrupted call had recorded in the manifest of the run is not done again.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +23,8 @@ from torch_geometric.data import HeteroData
 from tqdm.auto import tqdm
 
 from gflowexplainer import GFlowExplainer, errors
-from gflowexplainer.bulk.rows import DIGESTS, FOLDER, import_ray, is_whole, read_rows
-from gflowexplainer.bulk.worker import ATTEMPTS, Job, Source, Worker, part_of
+from gflowexplainer.bulk.rows import FOLDER, import_ray, read_rows
+from gflowexplainer.bulk.worker import ATTEMPTS, Source, Worker, part_of
 from gflowexplainer.errors import CheckpointError, ClusterError, ConfigError, check_counts
 from gflowexplainer.report.run_folder import FITTED, Run
 from gflowexplainer.storage.files import is_file
@@ -89,7 +95,7 @@ def explain_in_bulk(
         smallest: Smallest probability of a node or an edge that is stored.
         address: Of a Ray cluster that runs already, as ``"auto"``; otherwise one is started on this machine.
         overwrite: Whether to begin anew in ``out``, where what another run wrote is deleted.
-        progress: Whether to show a progress bar on standard error.
+        progress: Whether to show progress on standard error: a bar on a terminal, a line now and then in a file.
     """
     ray = import_ray()
     check_counts(workers=workers, part_size=part_size, top=top, num_samples=num_samples or 1)
@@ -120,51 +126,31 @@ def explain_in_bulk(
     with folder_lock(out):
         run = Run.begin(out, "bulk", options, identity=identity, overwrite=overwrite, settings=settings)
         options["identity"] = settings_fingerprint(identity)
-        where: dict[str, Any] = {"workers": workers, "gpus": gpus, "address": address, "progress": progress}
-        return _explain_missing(ray, run, explainer, source, ids, options, **where)
-
-
-def _explain_missing(
-    ray: Any,
-    run: Run,
-    explainer: str | Path,
-    source: Source | Callable[[], Source],
-    ids: np.ndarray,
-    options: dict[str, Any],
-    *,
-    workers: int,
-    gpus: float,
-    address: str | None,
-    progress: bool,
-) -> BulkResult:
-    """Explains the parts whose files are not there yet; see :func:`explain_in_bulk`."""
-    part_size = options["part_size"]
-    folder = (run.folder / FOLDER).resolve()
-    parts = [part_of(ids, number, options) for number in range(-(-len(ids) // part_size))]
-    run.files.claim(*(f"{FOLDER}/{name}" for name, _ in parts), *(f"{DIGESTS}/{name}.sha256" for name, _ in parts))
-    missing = [number for number, (name, _) in enumerate(parts) if not is_whole(folder / name)]
-    for number in missing:
-        (folder / parts[number][0]).unlink(missing_ok=True)
-    done: list[dict[str, Any]] = []
-    if missing:
-        shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
-        with handlers_return(), _cluster(ray, workers, gpus, address):
-            load = partial(ray.get, ray.put(source)) if isinstance(source, Source) else source
-            job = Job(str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), options)
-            with tqdm(
-                total=len(ids),
-                initial=len(ids) - sum(len(parts[number][1]) for number in missing),
-                disable=not progress,
-                desc="explain",
-                leave=False,
-            ) as bar:
+        folder = (run.folder / FOLDER).resolve()
+        names = [part_of(ids, number, options)[0] for number in range(-(-len(ids) // part_size))]
+        run.files.claim(*(f"{FOLDER}/{name}" for name in names))
+        missing = [number for number, name in enumerate(names) if not run.files.is_whole(f"{FOLDER}/{name}")]
+        done: list[dict[str, Any]] = []
+        if missing:
+            for number in missing:
+                (folder / names[number]).unlink(missing_ok=True)
+            shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
+            left = sum(min(part_size, len(ids) - number * part_size) for number in missing)
+            with (
+                handlers_return(),
+                _cluster(ray, workers, gpus, address),
+                _bar(len(ids), len(ids) - left, progress) as bar,
+            ):
+                load = partial(ray.get, ray.put(source)) if isinstance(source, Source) else source
+                job = (str(Path(explainer).resolve()), load, partial(ray.get, ray.put(ids)), str(folder), options)
                 for row in _rows_of_work(ray, job, missing, min(workers, len(missing)), gpus):
                     if row["failure"]:
                         raise getattr(errors, row["failure"])(row["message"])
+                    run.files.record(f"{FOLDER}/{names[row['part']]}")
                     done.append(row)
                     bar.update(int(row["instances"]))
-        shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
-    _refuse_gaps(run.folder, ids)
+            shutil.rmtree(folder.with_name(ATTEMPTS), ignore_errors=True)
+        _refuse_gaps(run.folder, ids)
     return BulkResult(
         folder=run.folder,
         instances=len(ids),
@@ -174,6 +160,14 @@ def _explain_missing(
         processor_seconds=float(sum(row["spent"] for row in done)),
         processes=len({int(row["process"]) for row in done}),
     )
+
+
+def _bar(total: int, done: int, progress: bool) -> tqdm[Any]:
+    """Makes what tells of progress: a bar where a person looks on, otherwise a line now and then."""
+    watched = sys.stderr.isatty()
+    form = {} if watched else {"bar_format": "explained {n_fmt} of {total_fmt} ({elapsed}, {remaining} left)\n"}
+    rare = {} if watched else {"mininterval": 10.0, "miniters": max(1, total // 20)}
+    return tqdm(total=total, initial=done, disable=not progress, desc="explain", leave=not watched, **form, **rare)
 
 
 @contextmanager
@@ -200,7 +194,9 @@ def _cluster(ray: Any, workers: int, gpus: float, address: str | None) -> Iterat
         ray.shutdown()
 
 
-def _rows_of_work(ray: Any, job: Job, parts: Sequence[int], workers: int, gpus: float) -> Iterator[dict[str, Any]]:
+def _rows_of_work(
+    ray: Any, job: tuple[Any, ...], parts: Sequence[int], workers: int, gpus: float
+) -> Iterator[dict[str, Any]]:
     """Lets workers do ``parts`` and tells of each, as it is done."""
     context = ray.data.DataContext.get_current()
     before, context.enable_progress_bars = context.enable_progress_bars, False
@@ -211,7 +207,7 @@ def _rows_of_work(ray: Any, job: Job, parts: Sequence[int], workers: int, gpus: 
     try:
         yield from numbers.map_batches(
             Worker,
-            fn_constructor_args=(job,),
+            fn_constructor_args=job,
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=workers),
             num_cpus=1,

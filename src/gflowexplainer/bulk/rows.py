@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,13 +23,14 @@ from torch import Tensor
 
 from gflowexplainer import SubgraphExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.storage.files import is_file, write_bytes, write_text
+from gflowexplainer.storage.files import write_bytes
+from gflowexplainer.storage.manifest import Manifest
 
 if TYPE_CHECKING:
     import pyarrow
 
-FOLDER, DIGESTS = "explanations", "digests"
-"""Where the files, and digests of their bytes, lie in the folder of a run."""
+FOLDER = "explanations"
+"""Where the files lie in the folder of a run."""
 
 
 def import_ray() -> Any:
@@ -105,47 +105,36 @@ def _kept(mask: Tensor, smallest: float) -> tuple[Tensor, Tensor]:
 
 
 def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Writes rows as a Parquet file that is there whole or not at all, and before it a digest of its bytes."""
+    """Writes rows as a Parquet file that is there whole or not at all."""
     import pyarrow as pa
     from pyarrow import parquet
 
     content = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema()), content, compression="zstd")
-    write_text(_digest_path(path), _digest(content.getvalue()))
     write_bytes(path, content.getvalue())
 
 
-def is_whole(path: Path) -> bool:
-    """Returns whether a file of rows is there as it was written."""
-    return (
-        is_file(path) and is_file(_digest_path(path)) and _digest_path(path).read_text() == _digest(path.read_bytes())
-    )
-
-
 def read_rows(out: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
-    """Reads what was explained in bulk into ``out``, or some ``columns`` of it, as one Arrow table."""
+    """Reads what was explained in bulk into ``out``, or some ``columns`` of it, as one Arrow table.
+
+    Files that have changed since they were written, and files of others among them, are refused.
+    """
     import_ray()
     import pyarrow as pa
     from pyarrow import parquet
 
+    files = Manifest(Path(out))
+    for path in (Path(out) / FOLDER).glob("*.parquet"):
+        if f"{FOLDER}/{path.name}" not in files:
+            raise CheckpointError(f"'{path}' was not written by this run. Delete it and run the same command again.")
     wanted = None if columns is None else list(columns)
-    parts = []
-    for path in sorted((Path(out) / FOLDER).glob("*.parquet")):
-        if not is_whole(path):
-            raise CheckpointError(f"'{path}' is not as it was written. Delete it and run the same command again.")
+    empty = schema().empty_table()
+    parts = [empty if wanted is None else empty.select(wanted)]
+    for name in sorted(files.inside(FOLDER)):
         try:
-            parts.append(parquet.read_table(path, columns=wanted))
+            parts.append(parquet.read_table(Path(out) / name, columns=wanted))
         except (pa.ArrowException, OSError) as error:
             raise CheckpointError(
-                f"'{path}' cannot be read ({error}). Delete it and run the same command again."
+                f"'{Path(out) / name}' cannot be read ({error}). Delete it and run the same command again."
             ) from error
-    empty = schema().empty_table()
-    return pa.concat_tables(parts) if parts else (empty if wanted is None else empty.select(wanted))
-
-
-def _digest_path(path: Path) -> Path:
-    return path.parent.with_name(DIGESTS) / f"{path.name}.sha256"
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return pa.concat_tables(parts)

@@ -1,9 +1,4 @@
-"""A worker of bulk explaining: loads explainer, model and graphs once, then explains one part after the other.
-
-A part has a name of its own that follows from the options and its instances. Whoever explains it, however often,
-writes the same file, whole or not at all. So a worker that is killed loses its part only until another has done it, and
-nothing is there twice.
-"""
+"""A worker of bulk explaining: loads explainer, model and graphs once, then explains one part after the other."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.bulk.rows import is_whole, row_of, write_rows
+from gflowexplainer.bulk.rows import row_of, write_rows
 from gflowexplainer.errors import ClusterError, GFlowExplainerError, InstanceError
 from gflowexplainer.storage.files import write_bytes
 
@@ -61,25 +56,6 @@ class Source:
         return ids
 
 
-@dataclass(frozen=True)
-class Job:
-    """What every worker must know.
-
-    Attributes:
-        explainer: Folder of the fitted explainer.
-        load: Returns model and graphs.
-        ids: Returns all instances, shape ``[N]``.
-        folder: Where the files go.
-        options: Everything that decides what is in them.
-    """
-
-    explainer: str
-    load: Callable[[], Source]
-    ids: Callable[[], np.ndarray]
-    folder: str
-    options: Mapping[str, Any]
-
-
 def part_of(ids: np.ndarray, number: int, options: Mapping[str, Any]) -> tuple[str, np.ndarray]:
     """Returns the file name and the instances of a part."""
     size = options["part_size"]
@@ -92,14 +68,28 @@ class Worker:
     """Explains parts. Ray keeps one in each of its processes, and makes another where one was killed.
 
     Mistakes are told and not raised, as Ray would wrap them beyond recognition.
+
+    Args:
+        explainer: Folder of the fitted explainer.
+        load: Returns model and graphs.
+        ids: Returns all instances, shape ``[N]``.
+        folder: Where the files go.
+        options: Everything that decides what is in them.
     """
 
-    def __init__(self, job: Job) -> None:
-        self.job, self.failure = job, ("", "")
+    def __init__(
+        self,
+        explainer: str,
+        load: Callable[[], Source],
+        ids: Callable[[], np.ndarray],
+        folder: str,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.folder, self.options, self.failure = Path(folder), options, ("", "")
         try:
-            self.source, self.ids = job.load(), job.ids()
-            self.algorithm = GFlowExplainer.load(job.explainer)
-            self.algorithm.num_samples = job.options["num_samples"]
+            self.source, self.ids = load(), ids()
+            self.algorithm = GFlowExplainer.load(explainer)
+            self.algorithm.num_samples = options["num_samples"]
         except GFlowExplainerError as error:
             self.failure = (type(error).__name__, str(error))
 
@@ -111,35 +101,33 @@ class Worker:
             process, and the class and the message of a mistake, or nothing.
         """
         rows = []
-        for number in batch["part"].tolist():
+        for part in batch["part"].tolist():
             began, spent, count = time.time(), time.process_time(), 0
             if not any(self.failure):
                 try:
-                    count = self._explain(number)
+                    count = self._explain(part)
                 except GFlowExplainerError as error:
                     self.failure = (type(error).__name__, str(error))
             spent = time.process_time() - spent
-            rows.append((count, began, time.time(), spent, os.getpid(), *self.failure))
-        names = ("instances", "began", "ended", "spent", "process", "failure", "message")
+            rows.append((part, count, began, time.time(), spent, os.getpid(), *self.failure))
+        names = ("part", "instances", "began", "ended", "spent", "process", "failure", "message")
         return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
-    def _explain(self, number: int) -> int:
-        name, ids = part_of(self.ids, number, self.job.options)
-        path = Path(self.job.folder) / name
-        if is_whole(path):
+    def _explain(self, part: int) -> int:
+        name, ids = part_of(self.ids, part, self.options)
+        if (self.folder / name).is_file():
             return len(ids)
         with self._attempt(name):
-            source, options, places = self.source, self.job.options, ids.tolist()
+            source, places = self.source, ids.tolist()
             found = self.algorithm.explain(source.model, source.data, places, target=source.target, progress=False)
-            pairs = zip(places, found, strict=True)
-            few = {"top": options["top"], "smallest": options["smallest"]}
-            write_rows(path, [row_of(place, explanation, **few) for place, explanation in pairs])
+            few = {"top": self.options["top"], "smallest": self.options["smallest"]}
+            write_rows(self.folder / name, [row_of(place, e, **few) for place, e in zip(places, found, strict=True)])
         return len(ids)
 
     @contextmanager
     def _attempt(self, name: str) -> Iterator[None]:
         """Leaves a trace while a part is explained, so that one that ends every worker is not tried for ever."""
-        traces = Path(self.job.folder).with_name(ATTEMPTS)
+        traces = self.folder.with_name(ATTEMPTS)
         before = sorted(traces.glob(f"{name}.*"))
         if len(before) >= MOST_ATTEMPTS:
             raise ClusterError(

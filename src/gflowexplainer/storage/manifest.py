@@ -58,16 +58,22 @@ class Manifest:
         """Lists files that were written to their end."""
         self._add([{"name": name, "digest": _digest(self.folder / name)} for name in names])
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._digests
+
+    def is_whole(self, name: str) -> bool:
+        """Returns whether a file is there as it was written to its end."""
+        path = self.folder / name
+        return self._digests.get(name) is not None and path.is_file() and _digest(path) == self._digests[name]
+
     def has(self, name: str) -> bool:
         """Returns whether a file was written to its end; raises an error if it has changed since."""
-        digest = self._digests.get(name)
-        if digest is None or not (self.folder / name).is_file():
-            return False
-        if _digest(self.folder / name) != digest:
+        whole = self.is_whole(name)
+        if not whole and self._digests.get(name) is not None and (self.folder / name).is_file():
             raise CheckpointError(
                 f"'{self.folder / name}' has changed since this run wrote it. Delete it and run the same command again."
             )
-        return True
+        return whole
 
     def any_whole(self) -> bool:
         """Returns whether a file was written to its end."""
