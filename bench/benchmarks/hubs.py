@@ -102,7 +102,7 @@ def cost_of(bound: int) -> dict[str, Any]:
 def nearest(*given: Any) -> Any:
     """Finds senders with a relevance that knows the distance only; ties are broken as for relevance."""
     sent = neighborhoods_senders(*given)
-    return sent._replace(relevance=torch.full_like(sent.relevance, DAMPING * float(given[2].min())))
+    return sent._replace(relevance=np.full_like(sent.relevance, DAMPING * given[2].min()))
 
 
 neighborhoods_senders = neighborhoods._senders
@@ -116,9 +116,9 @@ def errors_of(bounds: tuple[int, ...]) -> dict[str, Any]:
         predictor = Predictor(model)
         nodes = torch.arange(ASKED) * (GROWN // ASKED)
         truth = model(data.x, data.edge_index)[nodes].softmax(dim=1)
-        sizes = torch.bincount(reach(index, torch.arange(ASKED) * GROWN + nodes, HOPS).key // GROWN)
+        sizes = np.bincount(reach(index, np.arange(ASKED) * GROWN + nodes.numpy(), HOPS).key // GROWN)
         name = checksum({"x": data.x, "edge_index": data.edge_index})
-        found: dict[str, Any] = {"graph": name, "nodes": float(sizes.double().mean()), "bounds": {}}
+        found: dict[str, Any] = {"graph": name, "nodes": float(sizes.mean()), "bounds": {}}
         for bound in bounds:
             entry = {}
             for name, senders in (("relevance", neighborhoods_senders), ("nearest", nearest)):

@@ -23,14 +23,12 @@ def graph():
 def test_rows_are_the_incoming_edges_in_the_users_order(graph):
     index = GraphIndex.build(graph.edge_index, 30)
     assert (index.num_nodes, index.num_edges) == (30, 120)
-    source, target = graph.edge_index
-    row, position = index.incoming(torch.arange(30))
+    source, target = graph.edge_index.numpy()
     for node in range(30):
-        wanted = torch.nonzero(target == node).flatten()
-        assert torch.equal(index.edge_id[position[row == node]], wanted)
-        assert torch.equal(index.source[position[row == node]], source[wanted])
-    assert torch.equal(index.in_degree(torch.arange(30)), torch.bincount(target, minlength=30))
-    assert int(index.in_degree(torch.tensor([17]))) == 0
+        wanted, row = (target == node).nonzero()[0], slice(*index.ptr[node : node + 2])
+        assert np.array_equal(index.edge_id[row], wanted)
+        assert np.array_equal(index.source[row], source[wanted])
+    assert np.array_equal(index.in_degree(np.arange(30)), np.bincount(target, minlength=30))
 
 
 def test_a_stored_index_is_mapped_into_memory(graph, tmp_path):
@@ -38,15 +36,12 @@ def test_a_stored_index_is_mapped_into_memory(graph, tmp_path):
     built.save(tmp_path / "deep" / "graph.npy")
     opened = GraphIndex.open(tmp_path / "deep" / "graph.npy")
     for name in ("ptr", "source", "edge_id"):
-        assert torch.equal(getattr(opened, name), getattr(built, name))
+        assert np.array_equal(getattr(opened, name), getattr(built, name))
     # What is mapped shows what happens to the file; what was read does not.
     file = np.lib.format.open_memmap(tmp_path / "deep" / "graph.npy", mode="r+")
     file[-1] += 5
     file.flush()
     assert int(opened.edge_id[-1]) == int(built.edge_id[-1]) + 5
-    # And nothing is written back.
-    opened.source[0] = 99
-    assert int(GraphIndex.open(tmp_path / "deep" / "graph.npy").source[0]) == int(built.source[0])
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["graph.npy"]
 
 
@@ -67,8 +62,6 @@ def test_another_graph_is_refused(graph):
         index.refuse_another(graph.edge_index, 31)
     with pytest.raises(InstanceError, match="other edges"):
         index.refuse_another(graph.edge_index.flip(0), 30)
-    with pytest.raises(InstanceError, match="on cpu, but the graph on meta"):
-        index.refuse_another(graph.edge_index.to("meta"), 30)
 
 
 def test_wrong_files(graph, tmp_path):

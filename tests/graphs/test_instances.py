@@ -16,7 +16,6 @@ from torch_geometric.utils import k_hop_subgraph
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.testing import NodeModel, cycle, house, path, random_graph, star
 
 
@@ -35,8 +34,6 @@ def cut(graph: Data, index: Any, num_hops: int = 2, **arguments: Any) -> Instanc
 
 
 def assert_same(left: Any, right: Any) -> None:
-    if isinstance(left, Deferred):
-        left, right = left.value, right.value
     if isinstance(left, Instances):
         left, right = vars(left), vars(right)
     if isinstance(left, dict):
@@ -395,3 +392,19 @@ def test_removal_with_surroundings_is_removal_from_the_whole_graph() -> None:
         edges, _ = subgraph(left, graph.edge_index, num_nodes=40)
         expected = model(graph.x, edges)[7].softmax(dim=0).detach()
         torch.testing.assert_close(Predictor(model).predict(instances, torch.tensor([0]), kept)[0], expected)
+
+
+def test_wide_features_are_not_copied(monkeypatch) -> None:
+    graph, nodes = random_graph(40, 0.06, 1), torch.tensor([7, 3])
+    narrow = cut(graph, nodes)
+    monkeypatch.setattr("gflowexplainer.graphs.instances.WIDE", 2)
+    wide = cut(graph, nodes)
+    assert wide.x.data_ptr() == graph.x.data_ptr()
+    assert torch.equal(wide.rows(), narrow.x)
+    for one, other in ((wide, narrow), (wide.surroundings, narrow.surroundings)):
+        second = torch.tensor([1])
+        assert torch.equal(one.select(second).rows(), other.select(second).rows())
+        assert torch.equal(one.rows(torch.tensor([4, 0])), other.x[[4, 0]])
+    graph.x[7, 0] = torch.nan
+    with pytest.raises(InstanceError, match="node 7"):
+        cut(graph, nodes)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -48,8 +49,8 @@ def test_reach_and_relevance_are_those_of_the_formula(seed):
     edge_index = directed(seed)
     graph, index = as_networkx(edge_index, 60), GraphIndex.build(edge_index, 60)
     centers = [3, 17, 3, 59]
-    found = reach(index, torch.tensor([i * 60 + c for i, c in enumerate(centers)]), 3)
-    assert found.dropped.numel() == 0
+    found = reach(index, np.array([i * 60 + c for i, c in enumerate(centers)]), 3)
+    assert found.dropped.size == 0
     for i, center in enumerate(centers):
         own = found.key // 60 == i
         wanted = relevance_by_hand(graph, center, 3)
@@ -61,7 +62,7 @@ def test_reach_and_relevance_are_those_of_the_formula(seed):
 def test_a_bound_keeps_connected_nodes_and_counts_the_others(limit):
     edge_index = directed(5, 80, 400)
     graph, index = as_networkx(edge_index, 80), GraphIndex.build(edge_index, 80)
-    centers = torch.arange(8)
+    centers = np.arange(8)
     found = reach(index, centers * 80 + centers, 3, limit)
     for i in range(8):
         kept = (found.key[found.key // 80 == i] % 80).tolist()
@@ -81,7 +82,7 @@ def test_after_one_hop_the_most_relevant_are_kept():
     edge_index = directed(5, 80, 400)
     graph, index = as_networkx(edge_index, 80), GraphIndex.build(edge_index, 80)
     wanted = relevance_by_hand(graph, 4, 1)
-    found = reach(index, torch.tensor([4]), 1, 4)
+    found = reach(index, np.array([4]), 1, 4)
     worst = min(wanted[node] for node in found.key.tolist())
     assert all(wanted[node] <= worst + 1e-12 for node in found.dropped.tolist())
 
@@ -91,10 +92,10 @@ def test_the_neighbours_of_a_hub_go_first():
     hub = [(1, leaf) for leaf in range(5, 55)]
     edges = torch.tensor([(0, 1), (0, 2), (2, 3), (3, 4), *hub]).t()
     index = GraphIndex.build(torch.cat([edges, edges.flip(0)], dim=1), 55)
-    found = reach(index, torch.tensor([0]), 3, 10)
+    found = reach(index, np.array([0]), 3, 10)
     assert {0, 1, 2, 3, 4} < set(found.key.tolist())
-    assert found.key.numel() == 10
-    assert found.dropped.numel() == 45
+    assert found.key.size == 10
+    assert found.dropped.size == 45
     # Which of the leaves, all alike, is no matter of their ids.
     assert found.key[5:].tolist() != list(range(5, 10))
 
@@ -116,17 +117,17 @@ def test_a_bounded_instance_is_the_same_in_every_batch():
 
 def test_batches_too_large_for_memory_are_cut_in_parts(monkeypatch):
     edge_index = directed(7, 80, 400)
-    index, start = GraphIndex.build(edge_index, 80), torch.arange(20) * 80 + torch.arange(20)
+    index, start = GraphIndex.build(edge_index, 80), np.arange(20) * 81
     whole = reach(index, start, 2, 9)
     around = surround(index, whole, 5)
     monkeypatch.setattr("gflowexplainer.graphs.neighborhoods._ENTRIES_AT_ONCE", 1)
     again = reach(index, start, 2, 9)
-    for name in ("key", "relevance", "dropped"):
-        assert torch.equal(getattr(whole, name), getattr(again, name))
+    for one, other in zip(whole, again, strict=True):
+        assert np.array_equal(one, other)
     parts = surround(index, again, 5)
-    assert torch.equal(parts.reach.key, around.reach.key)
-    for name in ("inside", "edge_index", "edge_id"):
-        assert torch.equal(getattr(parts, name), getattr(around, name))
+    assert np.array_equal(parts.reach.key, around.reach.key)
+    for one, other in zip(parts[1:], around[1:], strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_what_was_left_out_is_part_of_the_explanation(tmp_path):
@@ -185,7 +186,7 @@ def test_a_hub_of_100000_neighbours_is_explained_in_2_gib():
 
 def test_edges_of_nothing():
     index = GraphIndex.build(torch.empty(2, 0, dtype=torch.long), 4)
-    found = reach(index, torch.tensor([2]), 3, 2)
+    found = reach(index, np.array([2]), 3, 2)
     assert found.key.tolist() == [2]
     around = surround(index, found, 2)
     assert around.reach.key.tolist() == [2]
@@ -195,5 +196,5 @@ def test_edges_of_nothing():
 
 def test_a_node_that_only_sends_itself():
     graph = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 0], [0, 0]]))
-    found = reach(GraphIndex.build(graph.edge_index, 2), torch.tensor([0]), 2, 1)
+    found = reach(GraphIndex.build(graph.edge_index, 2), np.array([0]), 2, 1)
     assert (found.key.tolist(), found.dropped.tolist()) == ([0], [])

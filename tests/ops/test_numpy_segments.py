@@ -10,7 +10,7 @@ from gflowexplainer.ops.numpy_segments import (
     numbered,
     order_of_different,
     sorted_unique,
-    ticked_off,
+    which_of,
 )
 from gflowexplainer.ops.segments import ranges
 from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
@@ -28,7 +28,7 @@ def test_segments_and_groups_are_those_of_torch():
         assert_same(flat_ranges(starts, counts), ranges(torch.from_numpy(starts), torch.from_numpy(counts)))
         keys = draw.integers(0, 12, size)
         assert_same(first_places(keys), first_of_each(torch.from_numpy(keys)))
-        assert_same(ticked_off(keys, 12), unique_groups(torch.from_numpy(keys)))
+        assert_same(which_of(keys), unique_groups(torch.from_numpy(keys)))
         haystack = np.unique(draw.integers(0, 30, size))
         position, there = found_in(haystack, keys)
         wanted, present = find_sorted(torch.from_numpy(haystack), torch.from_numpy(keys))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
@@ -26,13 +26,12 @@ from torch_geometric.data import Data
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index, check_parts
-from gflowexplainer.graphs.flat_graphs import FAR, FlatGraphs, derived
+from gflowexplainer.graphs.flat_graphs import FAR, WIDE, FlatGraphs, derived
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.neighborhoods import Reach, everything, reach, surround
-from gflowexplainer.ops.deferred import Deferred
+from gflowexplainer.graphs.neighborhoods import Array, everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
-from gflowexplainer.ops.sorting import find_sorted, unique
+from gflowexplainer.ops.sorting import unique
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +43,8 @@ class Instances(FlatGraphs):
         center: Flat position of the explained node, or of the first end of the explained link, shape ``[I]``; ``-1`` at
             graph level.
         graph: Which of the user's graphs an instance comes from, shape ``[I]``.
-        around: The instances and, around each, the nodes that send an edge into it, for the model alone, so without
-            ``neighbor``; ``None`` where there are none, and at graph level. Put together when a model is asked.
+        surroundings: The instances and, around each, the nodes that send an edge into it, for the model alone, so
+            without ``neighbor``; ``None`` where there are none, and at graph level.
         place_outside: Position of each node in :attr:`surroundings`, shape ``[n]``.
         left_out: Nodes that were seen and left out of each instance or its surroundings because of a bound on their
             number, shape ``[I]``; ``None`` where there are none. What lies behind them was not even looked at.
@@ -58,7 +57,7 @@ class Instances(FlatGraphs):
     level: str
     center: Tensor
     graph: Tensor
-    around: Deferred[Instances] | None = None
+    surroundings: Instances | None = None
     place_outside: Tensor | None = None
     left_out: Tensor | None = None
     other_end: Tensor | None = None
@@ -111,7 +110,7 @@ class Instances(FlatGraphs):
         *,
         limit: int | None = None,
         others: Tensor | None = None,
-        leave_out: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None,
+        leave_out: Callable[[Array, Array, Array], Array] | None = None,
         **arguments: Any,
     ) -> Instances:
         """Does what :meth:`around_nodes` does, with ids ``nodes`` ``[I]`` and an index that were checked already.
@@ -121,33 +120,75 @@ class Instances(FlatGraphs):
             num_hops: The same; ``None`` to take the whole graph for every instance.
             others: The second ends of links that begin at ``nodes``, shape ``[I]``: instances are what both ends
                 depend on.
-            leave_out: Marks edges that an instance is to do without, of instance, both ends ``[2, e]`` and edge id.
+            leave_out: Marks edges that an instance is to do without, given instance, both ends ``[2, e]`` and edge id.
         """
-        cut = _Cut(x, graph_index, arguments, nodes, others)
-        num_nodes, count = graph_index.num_nodes, nodes.numel()
+        size, count = graph_index.num_nodes, nodes.numel()
+        ends_of = [end.cpu().numpy() + np.arange(count) * size for end in (nodes, others) if end is not None]
         if num_hops is None:
             inner = everything(graph_index, count)
         else:
-            ends_of = cut.start if cut.second is None else torch.cat([cut.start, cut.second]).sort().values
-            inner = reach(graph_index, ends_of, num_hops, limit)
-        wider = surround(graph_index, inner, limit)
+            inner = reach(graph_index, np.sort(np.concatenate(ends_of)), num_hops, limit)
         # Every edge that ends inside; those of the instances themselves begin there too.
-        outer, ends, edges = wider.reach, wider.edge_index, wider.edge_id
+        outer, inside, ends, edges = surround(graph_index, inner, limit)
         if leave_out is not None:
-            key = outer.key[ends]
-            stays = torch.nonzero(~leave_out(key[0] // num_nodes, key % num_nodes, edges)).flatten()
+            owner, node = np.divmod(outer.key[ends], size)
+            stays = ~leave_out(owner[0], node, edges)
             ends, edges = ends[:, stays], edges[stays]
         left_out = None
-        if outer.dropped.numel():
-            left_out = torch.bincount(outer.dropped // num_nodes, minlength=count)
-        if outer.key.numel() == inner.key.numel():
-            return cut.assemble(inner, ends, edges, left_out=left_out)
-        around = Deferred.of(cut.assemble(outer, ends, edges, alone=False))
-        place = torch.full_like(outer.key, -1)
-        place[wider.inside] = torch.arange(inner.key.numel(), device=x.device)
-        own = torch.nonzero(place[ends[0]] >= 0).flatten()
-        return cut.assemble(
-            inner, place[ends[:, own]], edges[own], around=around, place_outside=wider.inside, left_out=left_out
+        if outer.dropped.size:
+            left_out = torch.from_numpy(np.bincount(outer.dropped // size, minlength=count)).to(x.device)
+        cut = partial(cls._of_keys, x, graph_index, ends_of, arguments)
+        if outer.key.size == inner.key.size:
+            return cut(inner.key, ends, edges, left_out=left_out)
+        place = np.full(outer.key.size, -1)
+        place[inside] = np.arange(inside.size)
+        own = place[ends[0]] >= 0
+        return cut(
+            inner.key,
+            place[ends[:, own]],
+            edges[own],
+            surroundings=cut(outer.key, ends, edges, alone=False),
+            place_outside=torch.from_numpy(inside).to(x.device),
+            left_out=left_out,
+        )
+
+    @classmethod
+    def _of_keys(
+        cls,
+        x: Tensor,
+        graph_index: GraphIndex,
+        ends_of: list[Array],
+        arguments: Mapping[str, Any],
+        key: Array,
+        ends: Array,
+        edges: Array,
+        **fields: Any,
+    ) -> Instances:
+        """Makes instances of the nodes ``key`` of the graph and of edges between them, around the keys ``ends_of``."""
+
+        def here(array: Array) -> Tensor:
+            return torch.from_numpy(array).to(x.device)
+
+        owner, node = np.divmod(key, graph_index.num_nodes)
+        count, ids, edge_id = ends_of[0].size, here(node), here(edges)
+        wide = x.size(1) > WIDE
+        rows = x[ids]
+        check_finite(rows, ids)
+        center, *other_end = (here(key.searchsorted(end)) for end in ends_of)
+        return cls._assemble(
+            "edge" if other_end else "node",
+            node_counts=here(np.bincount(owner, minlength=count)),
+            node_id=ids,
+            center=center,
+            graph=torch.zeros(count, dtype=torch.long, device=x.device),
+            edge_counts=here(np.bincount(owner[ends[1]], minlength=count)),
+            edge_index=here(ends),
+            edge_id=edge_id,
+            x=x if wide else rows,
+            x_row=ids if wide else None,
+            other_end=other_end[0] if other_end else None,
+            **slice_arguments(arguments, graph_index.num_nodes, graph_index.num_edges, ids, edge_id),
+            **fields,
         )
 
     @classmethod
@@ -232,11 +273,6 @@ class Instances(FlatGraphs):
             **fields,
         )
 
-    @property
-    def surroundings(self) -> Instances | None:
-        """What is :attr:`around` the instances, put together if it was not yet."""
-        return None if self.around is None else self.around.value
-
     @derived
     def own_key(self) -> Tensor:
         """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
@@ -280,9 +316,9 @@ class Instances(FlatGraphs):
             instance: Instance of each query, shape ``[Q]``.
             kept: Mask over the nodes of these, one instance behind the other.
         """
-        assert self.surroundings is not None
-        assert self.place_outside is not None
         outer = self.surroundings
+        assert outer is not None
+        assert self.place_outside is not None
         counts = outer.node_counts[instance]
         owner, node = ranges(self.ptr[instance], self.node_counts[instance])
         first = pointers(counts)
@@ -306,7 +342,7 @@ class Instances(FlatGraphs):
         if self.surroundings is not None and self.place_outside is not None:
             wider = self.surroundings.select(index)
             if wider.num_nodes > nodes.numel():
-                outer = Deferred.of(wider)
+                outer = wider
                 place = self.place_outside[nodes] + (wider.ptr[:-1] - self.surroundings.ptr[:-1][index])[owner]
         return replace(
             self,
@@ -324,7 +360,7 @@ class Instances(FlatGraphs):
             x_row=None if self.x_row is None else self.x_row[nodes],
             node_arguments={name: value[nodes] for name, value in self.node_arguments.items()},
             edge_arguments={name: value[edges] for name, value in self.edge_arguments.items()},
-            around=outer,
+            surroundings=outer,
             place_outside=place,
             left_out=left_out,
             other_end=None if self.other_end is None else self.other_end[index] + shift,
@@ -336,51 +372,8 @@ class Instances(FlatGraphs):
         """Moves every tensor to ``device``."""
 
         def move(value: Any) -> Any:
-            if isinstance(value, Deferred):
-                return value.then(move)
             if isinstance(value, Tensor | Instances):
                 return value.to(device)
             return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
 
         return replace(self, **{each.name: move(getattr(self, each.name)) for each in fields(self)})
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """What instances are cut out of, and the nodes that they are cut out around."""
-
-    x: Tensor
-    index: GraphIndex
-    arguments: Mapping[str, Any]
-    nodes: Tensor
-    others: Tensor | None
-
-    @cached_property
-    def start(self) -> Tensor:
-        """Keys of the explained nodes, or of the first ends of links, shape ``[I]``."""
-        return torch.arange(self.nodes.numel(), device=self.x.device) * self.index.num_nodes + self.nodes
-
-    @cached_property
-    def second(self) -> Tensor | None:
-        """Keys of the second ends of links, shape ``[I]``; ``None`` without links."""
-        return None if self.others is None else self.start - self.nodes + self.others
-
-    def assemble(self, cut: Reach, ends: Tensor, edges: Tensor, **fields: Any) -> Instances:
-        """Makes instances of the nodes of ``cut`` and of edges between them."""
-        count, total = self.nodes.numel(), self.index.num_nodes
-        owner, ids = cut.key // total, cut.key % total
-        rows = self.x[ids]
-        check_finite(rows, ids)
-        return Instances._assemble(
-            "node" if self.second is None else "edge",
-            node_counts=torch.bincount(owner, minlength=count),
-            node_id=ids,
-            center=find_sorted(cut.key, self.start)[0],
-            graph=torch.zeros(count, dtype=torch.long, device=self.x.device),
-            edge_counts=torch.bincount(owner[ends[1]], minlength=count),
-            edge_index=ends,
-            edge_id=edges,
-            x=rows,
-            other_end=None if self.second is None else find_sorted(cut.key, self.second)[0],
-            **{**slice_arguments(self.arguments, total, self.index.num_edges, ids, edges), **fields},
-        )

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.graphs.neighborhoods import Array
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sorting import unique
 
@@ -70,7 +71,7 @@ def check_links(pairs: Any, counts: tuple[int, int], device: torch.device, *, sa
 
 def is_link(
     ends: Tensor, relations: Tensor | None = None, edge_type: Tensor | None = None
-) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+) -> Callable[[Array, Array, Array], Array]:
     """Returns a rule that marks the edges between both ends of links ``[2, I]``, in either direction.
 
     Args:
@@ -78,12 +79,14 @@ def is_link(
         relations: Numbers of the relations that count; all if ``None``.
         edge_type: Relation of each edge of the flat graph, where ``relations`` are given.
     """
+    pairs = ends.cpu().numpy()
 
-    def marks(owner: Tensor, joins: Tensor, edge: Tensor) -> Tensor:
-        mine = ends[:, owner]
-        found = (joins == mine).all(dim=0) | (joins == mine.flip(0)).all(dim=0)
+    def marks(owner: Array, joins: Array, edge: Array) -> Array:
+        mine = pairs[:, owner]
+        found = (joins == mine).all(axis=0) | (joins == mine[::-1]).all(axis=0)
         if relations is not None and edge_type is not None:
-            found &= torch.isin(edge_type[edge], relations)
+            few = found.nonzero()[0]
+            found[few] = torch.isin(edge_type[torch.from_numpy(edge[few])], relations).cpu().numpy()
         return found
 
     return marks

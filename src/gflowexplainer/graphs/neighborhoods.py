@@ -9,30 +9,30 @@ the explained node in a network that averages over neighbours. It is capped by t
 the sum over nodes :math:`v` one step nearer, so that it falls along every way outwards and the most relevant nodes are
 always connected to the explained one. A neighbour of a hub shares its relevance with all the others and goes first.
 
-Node sets of many explained nodes are sorted lists of *keys*, ``owner * N + node``.
+Node sets of many explained nodes are sorted arrays of *keys*, ``owner * N + node``. All of this happens in NumPy on the
+CPU, wherever the graph is: it follows a few edges, and a GPU would begin each step later than a CPU is done with it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.ops.hashed_random import mix
-from gflowexplainer.ops.segments import pointers, segment_max, segment_sum, slices
-from gflowexplainer.ops.sorting import find_sorted, order_of, unique, unique_groups
+from gflowexplainer.ops.hashed_random import combine_numbers
+from gflowexplainer.ops.numpy_segments import boundaries, flat_ranges, found_in, which_of
 
+Array = NDArray[Any]
 DAMPING = 0.85
-_REACH = ("key", "relevance", "dropped")
 _ENTRIES_AT_ONCE = 1 << 22
+"""Incoming edges that are looked at together."""
 
 
-@dataclass(frozen=True)
-class Reach:
-    """The nodes that ``I`` owners depend on, ``n`` in all.
+class Reach(NamedTuple):
+    """The nodes that some owners depend on, ``n`` in all.
 
     Attributes:
         key: ``owner * N + node``, ascending, shape ``[n]``.
@@ -40,49 +40,12 @@ class Reach:
         dropped: Keys of nodes that were seen and left out, ascending.
     """
 
-    key: Tensor
-    relevance: Tensor
-    dropped: Tensor
+    key: Array
+    relevance: Array
+    dropped: Array
 
 
-def reach(index: GraphIndex, start: Tensor, num_hops: int, limit: int | None = None) -> Reach:
-    """Follows incoming edges for ``num_hops`` steps.
-
-    Args:
-        index: The graph.
-        start: Keys to begin with, ascending.
-        num_hops: Number of steps.
-        limit: Nodes that an owner keeps at most, the most relevant ones. What is left out is not followed further.
-    """
-    key, relevance = start, torch.ones(start.numel(), dtype=torch.double, device=start.device)
-    newest, weight, dropped = key, relevance, key[:0]
-    for _ in range(num_hops):
-        sent = [_senders(index, newest[rows], weight[rows])[:2] for rows in _chunks(index, newest)]
-        found, value = (torch.cat(parts) for parts in zip((key[:0], relevance[:0]), *sent, strict=True))
-        fresh = ~find_sorted(key, found)[1]
-        found, value = found[fresh], value[fresh]
-        if found.numel() == 0:
-            break
-        key, relevance = _merge(key, relevance, found, value)
-        newest, weight = found, value
-        if limit is not None:
-            kept = _most_relevant(index, key, relevance, limit)
-            dropped = torch.cat([dropped, key[~kept]])
-            key, relevance = key[kept], relevance[kept]
-            stays = find_sorted(key, found)[1]
-            newest, weight = found[stays], value[stays]
-    dropped = unique(dropped)
-    return Reach(key, relevance, dropped[~find_sorted(key, dropped)[1]])
-
-
-def everything(index: GraphIndex, count: int) -> Reach:
-    """Takes all nodes of the graph, for each of ``count`` owners."""
-    key = torch.arange(count * index.num_nodes, device=index.source.device)
-    return Reach(key, torch.ones(key.numel(), dtype=torch.double, device=key.device), key[:0])
-
-
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """Some nodes, whatever sends an edge to them, ``n`` nodes in all, and these ``e`` edges.
 
     Attributes:
@@ -94,66 +57,75 @@ class Surroundings:
     """
 
     reach: Reach
-    inside: Tensor
-    edge_index: Tensor
-    edge_id: Tensor
+    inside: Array
+    edge_index: Array
+    edge_id: Array
+
+
+def reach(index: GraphIndex, start: Array, num_hops: int, limit: int | None = None) -> Reach:
+    """Follows incoming edges for ``num_hops`` steps.
+
+    Args:
+        index: The graph.
+        start: Keys to begin with, ascending.
+        num_hops: Number of steps.
+        limit: Nodes that an owner keeps at most, the most relevant ones. What is left out is not followed further.
+    """
+    key, relevance, dropped = start, np.ones(start.size), start[:0]
+    found, value = key, relevance
+    for _ in range(num_hops):
+        sent = [_senders(index, found[rows], value[rows]) for rows in _chunks(index, found)]
+        if not sent:
+            break
+        found, value = (np.concatenate([getattr(part, name) for part in sent]) for name in ("key", "relevance"))
+        fresh = ~found_in(key, found)[1]
+        found, value = found[fresh], value[fresh]
+        key, relevance = _merged(key, relevance, found, value)
+        if limit is not None:
+            kept = _most_relevant(index, key, relevance, limit)
+            dropped = np.concatenate([dropped, key[~kept]])
+            key, relevance = key[kept], relevance[kept]
+            stays = found_in(key, found)[1]
+            found, value = found[stays], value[stays]
+    dropped = np.unique(dropped)
+    return Reach(key, relevance, dropped[~found_in(key, dropped)[1]])
+
+
+def everything(index: GraphIndex, count: int) -> Reach:
+    """Takes all nodes of the graph, for each of ``count`` owners."""
+    key = np.arange(count * index.num_nodes)
+    return Reach(key, np.ones(key.size), key[:0])
 
 
 def surround(index: GraphIndex, inner: Reach, limit: int | None = None) -> Surroundings:
     """Adds whatever sends an edge to the nodes of ``inner``; for each owner at most ``limit`` nodes more."""
-    nothing = inner.key[:0]
-    parts = [
-        Surroundings(Reach(nothing, inner.relevance[:0], inner.dropped), nothing, nothing.new_zeros(2, 0), nothing)
-    ]
-    count = 0
+    parts, count, none = list[Surroundings](), 0, inner.key[:0]
     for rows in _chunks(index, inner.key):
-        part = _surround_some(index, Reach(inner.key[rows], inner.relevance[rows], nothing), limit)
-        parts.append(replace(part, inside=part.inside + count, edge_index=part.edge_index + count))
-        count += part.reach.key.numel()
-    key, relevance, dropped = (torch.cat([getattr(p.reach, name) for p in parts]) for name in _REACH)
-    inside, edge_id = (torch.cat([getattr(p, name) for p in parts]) for name in ("inside", "edge_id"))
-    ends = torch.cat([part.edge_index for part in parts], dim=1)
-    return Surroundings(Reach(key, relevance, unique(dropped)), inside, ends, edge_id)
+        part = _surround_some(index, Reach(inner.key[rows], inner.relevance[rows], none), limit)
+        parts.append(part._replace(inside=part.inside + count, edge_index=part.edge_index + count))
+        count += part.reach.key.size
+    key, relevance, dropped = (np.concatenate(each) for each in zip(*(part.reach for part in parts), strict=True))
+    inside, ends, edge_id = (np.concatenate([part[i] for part in parts], axis=-1) for i in (1, 2, 3))
+    return Surroundings(Reach(key, relevance, np.union1d(inner.dropped, dropped)), inside, ends, edge_id)
 
 
 def _surround_some(index: GraphIndex, inner: Reach, limit: int | None) -> Surroundings:
     """Does that for some owners, whose incoming edges fit into memory."""
     sent = _senders(index, inner.key, inner.relevance)
-    fresh = ~find_sorted(inner.key, sent.key)[1]
+    fresh = ~found_in(inner.key, sent.key)[1]
     found, value, dropped = sent.key[fresh], sent.relevance[fresh], inner.dropped
     if limit is not None:
         kept = _most_relevant(index, found, value, limit)
         dropped, found, value = found[~kept], found[kept], value[kept]
-    outer = Reach(*_merge(inner.key, inner.relevance, found, value), dropped)
-    inside = find_sorted(outer.key, inner.key)[0]
-    place, there = find_sorted(outer.key, sent.key)
-    arrives = torch.nonzero(there[sent.sender]).flatten()
+    outer = Reach(*_merged(inner.key, inner.relevance, found, value), dropped)
+    inside = found_in(outer.key, inner.key)[0]
+    place, there = found_in(outer.key, sent.key)
+    arrives = there[sent.sender].nonzero()[0]
     receiver, edge = sent.receiver[arrives], index.edge_id[sent.position[arrives]]
-    rows = torch.stack([place[sent.sender[arrives]], inside[receiver], edge])
-    first, last = _owners(index, inner.key)
-    owner = inner.key[receiver] // index.num_nodes - first
-    _, rank = unique_groups(owner * index.num_edges + edge, bound=(last + 1 - first) * index.num_edges)
-    ordered = torch.empty_like(rows)
-    ordered[:, rank] = rows
-    return Surroundings(outer, inside, ordered[:2], ordered[2])
-
-
-def _chunks(index: GraphIndex, key: Tensor) -> list[slice]:
-    """Cuts keys into parts of whole owners whose incoming edges fit into memory, one owner at least."""
-    if key.numel() == 0:
-        return []
-    size = index.num_nodes
-    owner = key // size
-    first = int(owner[0])
-    edges = segment_sum(index.in_degree(key % size), owner - first, int(owner[-1]) - first + 1)
-    bounds = torch.arange(edges.numel() + 1, device=key.device) + first
-    begin = torch.searchsorted(key, bounds * size).tolist()
-    return [slice(begin[part.start], begin[part.stop]) for part in slices(edges, _ENTRIES_AT_ONCE)]
-
-
-def _owners(index: GraphIndex, key: Tensor) -> tuple[int, int]:
-    """Names the first and the last owner of ascending keys, of which there are some."""
-    return int(key[0]) // index.num_nodes, int(key[-1]) // index.num_nodes
+    rank = which_of(inner.key[receiver] // index.num_nodes * index.num_edges + edge)[1]
+    rows = np.empty((3, edge.size), dtype=np.int64)
+    rows[:, rank] = place[sent.sender[arrives]], inside[receiver], edge
+    return Surroundings(outer, inside, rows[:2], rows[2])
 
 
 class _Senders(NamedTuple):
@@ -166,44 +138,51 @@ class _Senders(NamedTuple):
         position: Where it stands in the index, shape ``[e]``.
     """
 
-    key: Tensor
-    relevance: Tensor
-    sender: Tensor
-    receiver: Tensor
-    position: Tensor
+    key: Array
+    relevance: Array
+    sender: Array
+    receiver: Array
+    position: Array
 
 
-def _senders(index: GraphIndex, key: Tensor, relevance: Tensor) -> _Senders:
+def _senders(index: GraphIndex, key: Array, relevance: Array) -> _Senders:
     """Finds the nodes that send an edge to ``key``, with their relevance by these edges."""
     node = key % index.num_nodes
-    row, position = index.incoming(node)
-    first, last = _owners(index, key)
-    shift = first * index.num_nodes
-    bound = (last + 1 - first) * index.num_nodes
-    found, group = unique_groups((key - node - shift)[row] + index.source[position], bound=bound)
-    share = (relevance / index.in_degree(node).clamp(min=1))[row]
-    best = segment_max(relevance[row], group, found.numel())
-    value = DAMPING * torch.minimum(segment_sum(share, group, found.numel()), best)
-    return _Senders(found + shift, value, group, row, position)
+    counts = index.in_degree(node)
+    receiver, position = flat_ranges(index.ptr[node], counts)
+    found, sender = which_of((key - node)[receiver] + index.source[position])
+    share = np.bincount(sender, (relevance / np.maximum(counts, 1))[receiver], minlength=found.size)
+    best = np.zeros(found.size)
+    np.maximum.at(best, sender, relevance[receiver])
+    return _Senders(found, DAMPING * np.minimum(share, best), sender, receiver, position)
 
 
-def _merge(key: Tensor, value: Tensor, more: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def _chunks(index: GraphIndex, key: Array) -> Iterator[slice]:
+    """Cuts keys into parts of whole owners whose incoming edges fit into memory, one owner at least."""
+    owner = key // index.num_nodes
+    begin = np.flatnonzero(np.diff(owner, prepend=-1, append=-1))
+    edges = boundaries(index.in_degree(key % index.num_nodes))[begin]
+    first, last = 0, begin.size - 1
+    while first < last:
+        end = max(first + 1, int(edges.searchsorted(edges[first] + _ENTRIES_AT_ONCE, side="right")) - 1)
+        yield slice(int(begin[first]), int(begin[end]))
+        first = end
+
+
+def _merged(key: Array, value: Array, more: Array, values: Array) -> tuple[Array, Array]:
     """Unites two ascending lists of keys that have none in common, and what belongs to each key."""
-    key = torch.cat([key, more])
-    order = order_of(key, runs=True)
-    return key[order], torch.cat([value, values])[order]
+    key = np.concatenate([key, more])
+    order = key.argsort(kind="stable")
+    return key[order], np.concatenate([value, values])[order]
 
 
-def _most_relevant(index: GraphIndex, key: Tensor, relevance: Tensor, limit: int) -> Tensor:
+def _most_relevant(index: GraphIndex, key: Array, relevance: Array, limit: int) -> Array:
     """Marks the ``limit`` most relevant nodes of each owner, shape ``[n]``; of equal ones, arbitrary but fixed."""
     owner = key // index.num_nodes
-    counts = torch.bincount(owner)
-    if counts.numel() == 0 or int(counts.max()) <= limit:
-        return torch.ones_like(key, dtype=torch.bool)
-    order = torch.argsort(mix(key % index.num_nodes))
-    order = order[torch.argsort(relevance[order], descending=True, stable=True)]
-    order = order[torch.argsort(owner[order], stable=True)]
-    rank = torch.arange(key.numel(), device=key.device) - pointers(counts)[owner[order]]
-    kept = torch.empty_like(key, dtype=torch.bool)
-    kept[order] = rank < limit
+    counts = np.bincount(owner)
+    if counts.size == 0 or counts.max() <= limit:
+        return np.ones(key.size, dtype=bool)
+    order = np.lexsort((combine_numbers(key % index.num_nodes), -relevance, owner))
+    kept = np.empty(key.size, dtype=bool)
+    kept[order] = np.arange(key.size) - boundaries(counts)[owner[order]] < limit
     return kept

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -55,7 +54,7 @@ def drop_edges(copies: Instances, is_gone: Callable[[Tensor, Tensor], Tensor]) -
         edge_index=copies.edge_index[:, stays],
         edge_id=copies.edge_id[stays],
         edge_arguments={name: value[stays] for name, value in copies.edge_arguments.items()},
-        around=None if copies.around is None else copies.around.then(partial(drop_edges, is_gone=is_gone)),
+        surroundings=None if copies.surroundings is None else drop_edges(copies.surroundings, is_gone),
     )
 
 
@@ -68,22 +67,22 @@ def change_rows(copies: Instances, name: str, change: Callable[[Tensor, Tensor, 
         change: Returns the new rows, given the copy ``[r]`` that each lies in, the id of its node or edge in the user's
             graph ``[r]``, and its values ``[r, ...]``.
     """
-    outer = None if copies.around is None else copies.around.then(partial(change_rows, name=name, change=change))
+    outer = None if copies.surroundings is None else change_rows(copies.surroundings, name, change)
     if name == "x":
         rows = change(copies.owner, copies.node_id, copies.rows())
-        return replace(copies, x=rows, x_row=None, around=outer)
+        return replace(copies, x=rows, x_row=None, surroundings=outer)
     if name in copies.node_arguments:
         rows = change(copies.owner, copies.node_id, copies.node_arguments[name])
-        return replace(copies, node_arguments=copies.node_arguments | {name: rows}, around=outer)
+        return replace(copies, node_arguments=copies.node_arguments | {name: rows}, surroundings=outer)
     if name in copies.edge_arguments:
         owner = segment_ids(copies.edge_counts, copies.edge_id.numel())
         rows = change(owner, copies.edge_id, copies.edge_arguments[name])
-        return replace(copies, edge_arguments=copies.edge_arguments | {name: rows}, around=outer)
+        return replace(copies, edge_arguments=copies.edge_arguments | {name: rows}, surroundings=outer)
     there = ", ".join(repr(known) for known in ("x", *copies.node_arguments, *copies.edge_arguments))
     raise ConfigError(f"The model takes no {name!r} with one row a node or an edge. There are {there}.")
 
 
 def _told_apart(copies: Instances, number: Tensor) -> Instances:
     """Names each copy by its number: instances of one name would count as the same."""
-    around = None if copies.around is None else copies.around.then(partial(_told_apart, number=number))
-    return replace(named_instances(copies, combine(copies.graph, number)), around=around)
+    outer = None if copies.surroundings is None else _told_apart(copies.surroundings, number)
+    return replace(named_instances(copies, combine(copies.graph, number)), surroundings=outer)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,7 +22,6 @@ from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.ops.sorting import find_sorted
 
 SMALL = 50_000
 """Nodes and edges together of a graph that is always evaluated as a whole."""
@@ -97,8 +97,9 @@ class Observer:
             if field is None:
                 field = self._field(nodes[instances.roots].sort().values, nodes, bounded=True)
                 assert field is not None
-            if 2 * field.key.numel() <= self.index.num_nodes or self._beyond_limit():
-                return self._evaluate(field)[find_sorted(field.key, nodes)[0]]
+            if 2 * field.key.size <= self.index.num_nodes or self._beyond_limit():
+                place = field.key.searchsorted(nodes.cpu().numpy())
+                return self._evaluate(field)[torch.from_numpy(place).to(nodes.device)]
             check_finite(self.x)
             self._evaluate_whole()
         assert self.whole is not None
@@ -117,25 +118,26 @@ class Observer:
 
     def _field(self, centers: Tensor, nodes: Tensor, *, bounded: bool = False) -> Reach | None:
         """Finds what the model needs to answer at ``nodes``; ``None`` if that is too much, unless it is ``bounded``."""
-        field = reach(self.index, centers, 2 * self.predictor.num_hops, self.limit)
-        if field.dropped.numel() == 0:
+        field = reach(self.index, centers.cpu().numpy(), 2 * self.predictor.num_hops, self.limit)
+        if field.dropped.size == 0:
             return field
         if not bounded:
             return None
-        missing = torch.unique(nodes[~find_sorted(field.key, nodes)[1]])
-        key, order = torch.cat([field.key, missing]).sort()
-        relevance = torch.cat([field.relevance, field.relevance.new_zeros(missing.numel())])[order]
-        return Reach(key, relevance, field.dropped)
+        missing = np.setdiff1d(nodes.cpu().numpy(), field.key)
+        key = np.concatenate([field.key, missing])
+        order = key.argsort(kind="stable")
+        return Reach(key[order], np.concatenate([field.relevance, np.zeros(missing.size)])[order], field.dropped)
 
     def _evaluate(self, field: Reach) -> Observation:
         """Evaluates the model on a part of the graph, at the nodes of ``field``."""
-        wider = surround(self.index, field, self.limit)
-        nodes, edges = wider.reach.key, wider.edge_id
+        wider, device = surround(self.index, field, self.limit), self.x.device
+        parts = (wider.reach.key, wider.edge_id, wider.edge_index, wider.inside)
+        nodes, edges, ends, inside = (torch.from_numpy(part).to(device) for part in parts)
         rows = self.x[nodes]
         check_finite(rows, nodes)
         kinds = slice_arguments(self.arguments, self.index.num_nodes, self.index.num_edges, nodes, edges)
         arguments = {name: value for kind in kinds.values() for name, value in kind.items()}
-        return Observation(*self.predictor.observe(rows, wider.edge_index, arguments, nodes.numel()))[wider.inside]
+        return Observation(*self.predictor.observe(rows, ends, arguments, nodes.numel()))[inside]
 
 
 def observe_graphs(predictor: Predictor, instances: Instances) -> Observation:

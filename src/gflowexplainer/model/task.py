@@ -19,7 +19,6 @@ from torch_geometric.data.data import BaseData
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.checks import check_graph, check_index
-from gflowexplainer.graphs.cpu_cut import cut_nodes
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
@@ -179,18 +178,8 @@ class NodeTask(Task):
 
     def _instances(self, nodes: Tensor) -> Instances:
         graph, hops = self._detached, None if self._everything else self.predictor.num_hops
-        predictor = self.predictor
-        return cut_nodes(
-            graph.x,
-            self._graph_index,
-            nodes,
-            hops,
-            limit=self._limit,
-            # The model was evaluated on all of the graph, so all of it was looked at.
-            finite=self._observer.whole is not None,
-            kinds=(predictor.num_types, predictor.num_relations),
-            arguments=graph.arguments,
-        )
+        cut = Instances.cut(graph.x, self._graph_index, nodes, hops, limit=self._limit, **graph.arguments)
+        return self.predictor.typed(cut)
 
     def _cut(self, nodes: Tensor, label: Tensor | None) -> TaskInputs:
         instances, predictor = self._instances(nodes), self.predictor

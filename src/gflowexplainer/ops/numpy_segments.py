@@ -31,14 +31,20 @@ def flat_ranges(starts: Array, counts: Array) -> tuple[Array, Array]:
     return owner, counted(owner.size) + (starts - (counts.cumsum() - counts))[owner]
 
 
-def ticked_off(keys: Array, bound: int) -> tuple[Array, Array]:
-    """Lists the different keys of ``[N]``, ascending, all in ``[0, bound)``, and which of them each key is."""
-    there = np.zeros(bound, dtype=bool)
-    there[keys] = True
-    different = there.nonzero()[0]
-    place = np.empty(bound, dtype=np.int64)
-    place[different] = counted(different.size)
-    return different, place[keys]
+def which_of(keys: Array) -> tuple[Array, Array]:
+    """Lists the different keys of ``[N]``, ascending, and which of them each key is, shape ``[N]``.
+
+    Keys that lie close are ticked off, not sorted.
+    """
+    if keys.size == 0:
+        return keys, keys
+    least = int(keys.min())
+    span = int(keys.max()) - least + 1
+    if span > _CLOSE * keys.size:
+        return np.unique(keys, return_inverse=True)
+    there = np.zeros(span, dtype=bool)
+    there[keys - least] = True
+    return there.nonzero()[0] + least, (there.cumsum() - 1)[keys - least]
 
 
 class Groups(NamedTuple):
