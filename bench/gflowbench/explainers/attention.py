@@ -6,6 +6,7 @@ kin) can be explained that way; others are refused.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,27 +14,27 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.masked_model import MaskedModel, at_edges, check_max_nodes, parts
+from gflowbench.explainers.masked_model import MaskedModel, at_edges, parts
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.errors import ModelError, one_of
 
 
-class Attention:
+@dataclass(kw_only=True, eq=False)
+class Attention(Peer):
     """Reads off the attention of every layer and head.
 
     Args:
         reduce: How heads, and then layers, become one number: ``"max"`` (PyG's default) or ``"mean"``.
-        max_nodes: Size bound; without meaning for an explainer that scores every edge.
     """
 
     name = "attention"
     deterministic = True
 
-    def __init__(self, *, reduce: str = "max", max_nodes: int | None = None) -> None:
-        check_max_nodes(max_nodes)
-        self.reduce = one_of("reduce", reduce, ("max", "mean"))
+    reduce: str = "max"
 
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing: the attention was learned with the model."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("reduce", self.reduce, ("max", "mean"))
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores every edge by the attention it gets."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gflowbench.explainers.interface import Subject
 from gflowbench.explainers.masked_model import MaskedModel
-from gflowexplainer.graphs.instances import Instances
+from gflowbench.metrics.undirected import UndirectedEdges
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import segment_max
 
@@ -101,9 +101,9 @@ class EdgeGame(Game):
         instances = subject.instances
         self.subject = subject
         self.graphs = MaskedModel.of(subject)
-        ends, self.entry, self.pair = undirected(instances)
-        self.owner = instances.owner[ends[0]]
-        self.key = combine(instances.key[ends[0]], instances.key[ends[1]])
+        self.edges = UndirectedEdges.of(instances)
+        self.owner = self.edges.owner
+        self.key = combine(*instances.key[self.edges.ends])
 
     def worth(self, present: Tensor) -> Tensor:
         """Predicts on the graphs without the absent edges, one coalition of every instance in one call."""
@@ -114,25 +114,11 @@ class EdgeGame(Game):
     def _output(self, present: Tensor) -> Tensor:
         graphs = self.graphs.graphs
         kept = torch.ones(graphs.edge_index.size(1), dtype=torch.bool, device=present.device)
-        kept[self.graphs.own[self.entry]] = present[self.pair]
+        kept[self.graphs.own[self.edges.entry]] = present[self.edges.pair]
         return self.graphs.without_edges(kept)
 
     def spread(self, values: Tensor) -> Tensor:
         """Returns one value a directed edge; self loops get 0."""
         edge = values.new_zeros(self.subject.instances.edge_index.size(1))
-        edge[self.entry] = values[self.pair]
+        edge[self.edges.entry] = values[self.edges.pair]
         return edge
-
-
-def undirected(instances: Instances) -> tuple[Tensor, Tensor, Tensor]:
-    """Finds the ``p`` undirected edges of instances, ascending by instance.
-
-    Returns:
-        Their ends, shape ``[2, p]``; the directed entries that are no self loops, shape ``[q]``; and the undirected
-        edge of each of those, shape ``[q]``.
-    """
-    source, target = instances.edge_index
-    entry = torch.nonzero(source != target).flatten()
-    low, high = torch.minimum(source, target)[entry], torch.maximum(source, target)[entry]
-    key, pair = torch.unique(low * instances.num_nodes + high, return_inverse=True)
-    return torch.stack([key // instances.num_nodes, key % instances.num_nodes]), entry, pair

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.decomposition import Decomposition
 from gflowbench.explainers.interface import Scores, Subject
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.sampling import Action, Chooser, roll_out
 from gflowexplainer.flow.states import States
@@ -15,7 +18,8 @@ from gflowexplainer.graphs.subgraphs import Subgraphs, edge_values
 from gflowexplainer.ops.segments import segment_argmax, segment_max
 
 
-class DegreeDecomposition:
+@dataclass(kw_only=True, eq=False)
+class DegreeDecomposition(Peer):
     r"""Reads contributions of nodes and of pairs off the forward pass, and agglomerates nodes into a subgraph.
 
     The contribution :math:`\phi(S)` of a node set is the target portion of the score of the explained class, less
@@ -25,21 +29,10 @@ class DegreeDecomposition:
     neighbour with the largest relative contribution :math:`\phi(S \cup v) - \phi(S)` up to ``K`` nodes. At node level
     the edges inside come first, in the order of their later end; all other edges follow by the sum of their ends'
     contributions. At graph level an edge scores the joint contribution of its two ends, as in the public code.
-
-    Args:
-        max_nodes: Size bound ``K`` of the subgraph; the subject's if not given.
     """
 
     name = "degree-decomposition"
     deterministic = True
-
-    def __init__(self, *, max_nodes: int | None = None) -> None:
-        if max_nodes is not None and max_nodes < 1:
-            raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-        self.max_nodes = max_nodes
-
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing: there is nothing to learn."""
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores nodes and edges by contribution, and names the nodes in the order of agglomeration."""
@@ -47,7 +40,7 @@ class DegreeDecomposition:
         contribution = Contribution(subject)
         everything = torch.arange(instances.num_nodes, device=instances.device)
         node = contribution(Subgraphs(instances.owner, everything[:, None]))
-        bound = subject.max_nodes if self.max_nodes is None else self.max_nodes
+        bound = self.bound(subject)
         if instances.level == "node":
             order = agglomerate(contribution, instances.center, bound)
             inside = Scores.of_order(instances, order, bound)

@@ -14,37 +14,39 @@ share of all edges, so that one evaluation an edge and two a candidate are all i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from gflowbench.explainers.coalition_games import EdgeGame, undirected
+from gflowbench.explainers.coalition_games import EdgeGame
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.masked_model import MaskedModel, check_max_nodes, differentiable, parts
+from gflowbench.explainers.masked_model import MaskedModel, differentiable, parts
+from gflowbench.explainers.peer import Peer
+from gflowbench.metrics.undirected import UndirectedEdges
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.ops.segments import pointers
 
 FEWEST_EDGES = 2
 
 
-class EiGSearch:
+@dataclass(kw_only=True, eq=False)
+class EiGSearch(Peer):
     """Scores edges by linear gradients, and selects the nodes of the best edge-induced subgraph.
 
     Args:
         share: Share of the edges among which the size of the explanation is searched; 1 less the authors' sparsity.
-        max_nodes: Size bound; without meaning for an explainer that chooses the number of edges.
     """
 
     name = "eig-search"
     deterministic = True
 
-    def __init__(self, *, share: float = 0.3, max_nodes: int | None = None) -> None:
-        check_max_nodes(max_nodes)
-        if not 0 < share <= 1:
-            raise ConfigError(f"'share' must lie in (0, 1] (got {share}).")
-        self.share = share
+    share: float = 0.3
 
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing: nothing is learned."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.share <= 1:
+            raise ConfigError(f"'share' must lie in (0, 1] (got {self.share}).")
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores every edge and marks the nodes of the best subgraph."""
@@ -55,7 +57,7 @@ class EiGSearch:
             inside = self._search(game, slope)
             edges.append(game.spread(slope))
             chosen = torch.zeros(part.instances.num_nodes, dtype=torch.bool, device=slope.device)
-            chosen[undirected(part.instances)[0][:, inside].flatten()] = True
+            chosen[game.edges.ends[:, inside].flatten()] = True
             selected.append(chosen)
         scores = Scores.of_edges(subject.instances, torch.cat(edges))
         return Scores(scores.node, scores.edge, selected=torch.cat(selected))
@@ -91,8 +93,8 @@ class EiGSearch:
 def linear_gradients(subject: Subject) -> Tensor:
     """Computes the slope of the score over the weight of each undirected edge, shape ``[p]``."""
     graphs = MaskedModel.of(subject)
-    ends, entry, pair = undirected(subject.instances)
-    owner = subject.instances.owner[ends[0]]
+    edges = UndirectedEdges.of(subject.instances)
+    owner = edges.owner
     counts = torch.bincount(owner, minlength=len(subject))
     place = torch.arange(owner.numel(), device=owner.device) - pointers(counts)[owner]
     slope = torch.zeros(owner.numel(), dtype=torch.double, device=owner.device)
@@ -101,7 +103,7 @@ def linear_gradients(subject: Subject) -> Tensor:
         whole = _scores(graphs, graphs(ones, sigmoid=False))
         for number in range(int(counts.max()) if counts.numel() else 0):
             mask = ones.clone()
-            mask[graphs.own[entry[place[pair] == number]]] = 0.0
+            mask[graphs.own[edges.entry[place[edges.pair] == number]]] = 0.0
             change = whole - _scores(graphs, graphs(mask, sigmoid=False))
             here = place == number
             slope[here] = _slope(graphs, change)[owner[here]]

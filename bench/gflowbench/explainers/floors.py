@@ -5,12 +5,13 @@ A table that does not show them cannot say what an explainer has learned.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Scores, Subject
+from gflowbench.explainers.peer import Peer
 from gflowbench.explainers.random_growth import breadth_first, grow
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
@@ -21,51 +22,20 @@ MAX_STARTS = 64
 """At graph level, distances are averaged over at most this many start nodes."""
 
 
-class Floor(ABC):
-    """An explainer that learns nothing.
-
-    Args:
-        max_nodes: Size bound ``K`` of a subgraph; the subject's if not given.
-    """
-
-    name = "floor"
-    deterministic = True
-
-    def __init__(self, *, max_nodes: int | None = None) -> None:
-        if max_nodes is not None and max_nodes < 1:
-            raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-        self.max_nodes = max_nodes
-
-    def fit(self, subject: Subject, seed: int) -> None:  # noqa: B027 - to learn nothing is what makes a floor
-        """Does nothing."""
-
-    @abstractmethod
-    def explain(self, subject: Subject, seed: int) -> Scores:
-        """Scores the nodes and edges of the instances of ``subject``."""
-
-    def bound(self, subject: Subject) -> int:
-        """Number of nodes of a subgraph at most."""
-        return subject.max_nodes if self.max_nodes is None else self.max_nodes
-
-
-class RandomGrowth(Floor):
+@dataclass(kw_only=True, eq=False)
+class RandomGrowth(Peer):
     """Grows connected subgraphs by random neighbours; a node or edge scores the share of them that hold it.
 
     Args:
-        max_nodes: Size bound ``K`` of a subgraph; the subject's if not given.
         num_samples: Subgraphs grown for each instance.
         memory_budget: Bytes that one batch may take, roughly.
     """
 
     name = "random"
-    deterministic = False
+    positive = ("num_samples",)
 
-    def __init__(self, *, max_nodes: int | None = None, num_samples: int = 500, memory_budget: int = 256 << 20) -> None:
-        super().__init__(max_nodes=max_nodes)
-        if num_samples < 1:
-            raise ConfigError(f"'num_samples' must be at least 1 (got {num_samples}).")
-        self.num_samples = num_samples
-        self.memory_budget = memory_budget
+    num_samples: int = 500
+    memory_budget: int = 256 << 20
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores by marginals of ``num_samples`` subgraphs an instance."""
@@ -87,7 +57,7 @@ class RandomGrowth(Floor):
         return list(zip(instance.split(rows), draw.split(rows), strict=True))
 
 
-class MinusDistance(Floor):
+class MinusDistance(Peer):
     """Scores a node by minus its distance to the explained node, an edge by that of its farther end.
 
     At graph level there is no explained node: the distance is the mean over start nodes, spread evenly over
@@ -95,6 +65,7 @@ class MinusDistance(Floor):
     """
 
     name = "distance"
+    deterministic = True
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores by minus the distance."""
@@ -117,7 +88,7 @@ class MinusDistance(Floor):
         return Scores.of_nodes(instances, -total / seen)
 
 
-class ClassProbability(Floor):
+class ClassProbability(Peer):
     """Scores a node by the probability of the explained class there, an edge by the smaller one of its ends.
 
     No explainer at all: the model's own answers at the nodes are read off. At graph level nodes have no
@@ -125,6 +96,7 @@ class ClassProbability(Floor):
     """
 
     name = "probability"
+    deterministic = True
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores by the class probability of nodes."""
@@ -139,11 +111,10 @@ class ClassProbability(Floor):
         return Scores.of_nodes(instances, node.double())
 
 
-class BreadthFirst(Floor):
+class BreadthFirst(Peer):
     """Takes the nodes nearest to the explained node, or at graph level to a random one, scored by order."""
 
     name = "breadth-first"
-    deterministic = False
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores one subgraph an instance by the order of its nodes."""
@@ -151,20 +122,22 @@ class BreadthFirst(Floor):
         return Scores.of_order(subject.instances, breadth_first(subject.instances, bound, seed), bound)
 
 
-class Degree(Floor):
+class Degree(Peer):
     """Scores a node by its number of neighbours, an edge by the smaller number of its two ends."""
 
     name = "degree"
+    deterministic = True
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores by degree."""
         return Scores.of_nodes(subject.instances, subject.instances.degree.double())
 
 
-class Rarity(Floor):
+class Rarity(Peer):
     """Scores a node by how rare its features are among the nodes of all instances: minus the log of their share."""
 
     name = "rarity"
+    deterministic = True
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores by rarity."""
@@ -172,10 +145,11 @@ class Rarity(Floor):
         return Scores.of_nodes(subject.instances, -(counts[kind].double() / kind.numel()).log())
 
 
-class Everything(Floor):
+class Everything(Peer):
     """Takes the whole instance as its own explanation."""
 
     name = "everything"
+    deterministic = True
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores all the same, and selects all."""
@@ -184,10 +158,11 @@ class Everything(Floor):
         return Scores(scores.node, scores.edge, selected=torch.ones_like(node, dtype=torch.bool))
 
 
-class Nothing(Floor):
+class Nothing(Peer):
     """Takes nothing as the explanation."""
 
     name = "nothing"
+    deterministic = True
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores all zero, and selects nothing."""

@@ -11,17 +11,14 @@ union gives the very masks that PyG finds one by one (tested).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.masked_model import (
-    MaskedModel,
-    check_max_nodes,
-    check_positive,
-    differentiable,
-    parts,
-)
+from gflowbench.explainers.masked_model import MaskedModel, differentiable, parts
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.ops.segments import segment_sum
 
 TINY = 1e-15
@@ -33,7 +30,8 @@ SIZES = {"ba-shapes": 0.005}
 """Another weight where that one shuts every mask, by dataset: chosen by the ground truth, in this peer's favour."""
 
 
-class GNNExplainer:
+@dataclass(kw_only=True, eq=False)
+class GNNExplainer(Peer):
     """Learns one mask an instance; the features are left alone, as only edges are scored.
 
     Args:
@@ -43,29 +41,15 @@ class GNNExplainer:
             the authors' code and in PyG.
         entropy: Weight of the mean entropy of its entries; 1 in both. It was chosen by the ground truth, in this peer's
             favour.
-        max_nodes: Size bound; without meaning for an explainer that scores every edge.
     """
 
     name = "gnnexplainer"
+    positive = ("epochs", "learning_rate")
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 100,
-        learning_rate: float = 0.1,
-        size: float | None = None,
-        entropy: float = 0.1,
-        max_nodes: int | None = None,
-    ) -> None:
-        check_max_nodes(max_nodes)
-        check_positive(epochs=epochs, learning_rate=learning_rate)
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.size = size
-        self.entropy = entropy
-
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing: nothing is shared between instances."""
+    epochs: int = 100
+    learning_rate: float = 0.1
+    size: float | None = None
+    entropy: float = 0.1
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Learns the masks of all instances."""

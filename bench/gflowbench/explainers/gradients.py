@@ -14,38 +14,40 @@ here: instances do not meet in a disjoint union, so one backward call gives the 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.masked_model import MaskedModel, check_max_nodes, check_positive, differentiable, parts
+from gflowbench.explainers.masked_model import MaskedModel, differentiable, parts
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.errors import one_of
 
 OF = ("edges", "features")
 
 
-class Gradient(ABC):
+@dataclass(kw_only=True, eq=False)
+class Gradient(Peer):
     """Scores edges or nodes by gradients.
 
     Args:
         of: ``"edges"``: with respect to edge masks. ``"features"``: with respect to the features of nodes.
-        max_nodes: Size bound; without meaning for an explainer that scores everything.
     """
 
-    name = "gradient"
     deterministic = True
+    signed: ClassVar[bool] = False
 
-    def __init__(self, *, of: str = "edges", max_nodes: int | None = None) -> None:
-        check_max_nodes(max_nodes)
-        self.of = one_of("of", of, OF)
+    of: str = "edges"
 
-    def fit(self, subject: Subject, seed: int) -> None:  # noqa: B027 - gradients are not learned
-        """Does nothing."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("of", self.of, OF)
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores every edge, or every node."""
@@ -65,8 +67,6 @@ class Gradient(ABC):
             return Scores.of_edges(subject.instances, values)
         scores = Scores.of_nodes(subject.instances, values if subject.target.label is not None else values.abs())
         return Scores(scores.node, scores.edge, signed=values if self.signed else None)
-
-    signed = False
 
     @abstractmethod
     def _attribute(self, gradient: Callable[[float], Tensor], x: Tensor | None = None) -> Tensor:
@@ -88,22 +88,20 @@ class Saliency(Gradient):
         return found.abs() if x is None else found.norm(dim=1)
 
 
+@dataclass(kw_only=True, eq=False)
 class IntegratedGradients(Gradient):
     """Scores by the share of the score of the class, from nothing to the whole.
 
     Args:
         steps: Points of the quadrature.
         of: As of :class:`Gradient`.
-        max_nodes: Size bound; without meaning for an explainer that scores everything.
     """
 
     name = "integrated-gradients"
     signed = True
+    positive = ("steps",)
 
-    def __init__(self, *, steps: int = 50, of: str = "edges", max_nodes: int | None = None) -> None:
-        super().__init__(of=of, max_nodes=max_nodes)
-        check_positive(steps=steps)
-        self.steps = steps
+    steps: int = 50
 
     def _attribute(self, gradient: Callable[[float], Tensor], x: Tensor | None = None) -> Tensor:
         found = integrated(gradient, self.steps)

@@ -13,6 +13,7 @@ set.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,17 +25,17 @@ from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.explainers.masked_model import (
     MaskedModel,
     at_edges,
-    check_max_nodes,
-    check_positive,
     differentiable,
     parts,
     pyg_model_config,
     pyg_target,
 )
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.errors import ConfigError, ModelError
 
 
-class GraphMask:
+@dataclass(kw_only=True, eq=False)
+class GraphMask(Peer):
     """Learns gates for the messages of each layer.
 
     Args:
@@ -45,35 +46,24 @@ class GraphMask:
         learned_replacement: Whether a learned vector stands in for a message behind a shut gate.
         shared: Whether the gates are learned once, on the instances fitted on (as many as fit the memory budget), or
             anew for every instance explained.
-        max_nodes: Size bound; without meaning for an explainer that scores every edge.
     """
 
     name = "graphmask"
+    positive = ("epochs", "learning_rate")
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 60,
-        learning_rate: float = 0.01,
-        penalty: float = 5.0,
-        allowance: float = 0.03,
-        learned_replacement: bool = False,
-        shared: bool = True,
-        max_nodes: int | None = None,
-    ) -> None:
-        check_max_nodes(max_nodes)
-        check_positive(epochs=epochs, learning_rate=learning_rate)
-        if not 0 <= allowance <= 1:
-            raise ConfigError(f"'allowance' must lie in [0, 1] (got {allowance}).")
-        if not 0 <= penalty <= 10:
-            raise ConfigError(f"'penalty' must lie in [0, 10] (got {penalty}).")
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.penalty = penalty
-        self.allowance = allowance
-        self.learned_replacement = learned_replacement
-        self.shared = shared
-        self._gates: _Gates | None = None
+    epochs: int = 60
+    learning_rate: float = 0.01
+    penalty: float = 5.0
+    allowance: float = 0.03
+    learned_replacement: bool = False
+    shared: bool = True
+    _gates: _Gates | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, most in (("allowance", 1), ("penalty", 10)):
+            if not 0 <= getattr(self, name) <= most:
+                raise ConfigError(f"'{name}' must lie in [0, {most}] (got {getattr(self, name)}).")
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Learns the gates, if they are shared."""

@@ -13,10 +13,12 @@ of coalitions grows without measure, values are averaged over random connected s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.masked_model import check_max_nodes, check_positive
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.growth import grow_at_random
 from gflowexplainer.graphs.instances import Instances
@@ -28,36 +30,27 @@ _SQUARINGS = 24
 _SETTLED = 1e-12
 
 
-class GStarX:
+@dataclass(kw_only=True, eq=False)
+class GStarX(Peer):
     """Scores nodes by structure-aware values within random connected subgraphs.
 
     Args:
         sample_size: Nodes of a subgraph. The authors take 10, which is 1,023 coalitions if all are connected.
         num_starts: Subgraphs of an instance; one begun at every node if not given, as the authors do.
         tau: Weight of the surplus; it must lie below 2 / ``sample_size`` for the limit to exist.
-        max_nodes: Size bound; without meaning for an explainer that scores every node.
     """
 
     name = "gstarx"
+    positive = ("sample_size", "num_starts", "tau")
 
-    def __init__(
-        self,
-        *,
-        sample_size: int = 7,
-        num_starts: int | None = None,
-        tau: float = 0.01,
-        max_nodes: int | None = None,
-    ) -> None:
-        check_max_nodes(max_nodes)
-        check_positive(sample_size=sample_size, tau=tau, **({} if num_starts is None else {"num_starts": num_starts}))
-        if tau >= 2 / sample_size:
-            raise ConfigError(f"'tau' must be less than 2 / sample_size = {2 / sample_size:.3g} (got {tau}).")
-        self.sample_size = sample_size
-        self.num_starts = num_starts
-        self.tau = tau
+    sample_size: int = 7
+    num_starts: int | None = None
+    tau: float = 0.01
 
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing: every prediction is a game of its own."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tau >= 2 / self.sample_size:
+            raise ConfigError(f"'tau' must be less than 2 / sample_size = {2 / self.sample_size:.3g} (got {self.tau}).")
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores nodes by their mean value; those in no subgraph get 0, the explained node the largest."""

@@ -17,14 +17,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.coalition_games import EdgeGame, Game, NodeGame
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.masked_model import check_max_nodes, check_positive, parts
+from gflowbench.explainers.masked_model import parts
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.segments import pointers
 
@@ -32,24 +35,19 @@ RIDGE = 1e-6
 """Share of the mean diagonal that is added to it, so that fewer samples than players have a solution: the smallest."""
 
 
-class KernelShap:
+@dataclass(kw_only=True, eq=False)
+class KernelShap(Peer):
     """Scores nodes by their Shapley values.
 
     Args:
         num_samples: Coalitions of each instance.
-        max_nodes: Size bound; without meaning for an explainer that scores everything.
     """
 
     name = "kernelshap"
-    game: Callable[[Subject], Game] = NodeGame
+    positive = ("num_samples",)
+    game: ClassVar[Callable[[Subject], Game]] = NodeGame
 
-    def __init__(self, *, num_samples: int = 512, max_nodes: int | None = None) -> None:
-        check_max_nodes(max_nodes)
-        check_positive(num_samples=num_samples)
-        self.num_samples = num_samples
-
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing: every prediction is a game of its own."""
+    num_samples: int = 512
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores by the contribution to the probability of the class; of a regression, by its absolute size."""
@@ -66,12 +64,7 @@ class KernelShap:
 
 
 class GNNShap(KernelShap):
-    """Scores edges by their Shapley values.
-
-    Args:
-        num_samples: Coalitions of each instance.
-        max_nodes: Size bound; without meaning for an explainer that scores everything.
-    """
+    """Scores edges by their Shapley values."""
 
     name = "gnnshap"
     game = EdgeGame

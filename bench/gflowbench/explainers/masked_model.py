@@ -18,7 +18,6 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
 from gflowbench.explainers.interface import Subject
-from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
@@ -28,19 +27,6 @@ from gflowexplainer.ops.sorting import find_sorted
 
 GRADIENT_COST = 4
 """How many times the memory of a forward call a backward call takes, roughly."""
-
-
-def check_max_nodes(max_nodes: int | None) -> None:
-    """Refuses a size bound that no explanation has; explainers that score every edge have no other use for it."""
-    if max_nodes is not None and max_nodes < 1:
-        raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-
-
-def check_positive(**values: float) -> None:
-    """Refuses settings that must be positive numbers and are not."""
-    for name, value in values.items():
-        if not value > 0:
-            raise ConfigError(f"'{name}' must be positive (got {value!r}).")
 
 
 @contextmanager

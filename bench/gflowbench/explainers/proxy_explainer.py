@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Subject
-from gflowbench.explainers.masked_model import MaskedModel, check_positive, differentiable, parts
+from gflowbench.explainers.masked_model import MaskedModel, differentiable, parts
 from gflowbench.explainers.pg_explainer import GivenNoise, PGExplainer
 from gflowbench.explainers.proxy_generator import ProxyGenerator, reconstruction
 from gflowbench.explainers.proxy_graphs import ProxyGraphs, takes_weights
@@ -33,25 +34,13 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.segments import segment_sum
 
-SIZE = 0.01
-"""Weight of the size of a mask."""
 
-SIZES = {"ba-2motifs": 0.001, "tree-cycles": 0.05, "tree-grid": 0.03}
-"""Other weights where that one fails, by dataset: chosen by the ground truth, in this peer's favour."""
-
-
+@dataclass(kw_only=True, eq=False)
 class ProxyExplainer(PGExplainer):
     """Learns one network for all instances, by what the model says of proxy graphs.
 
     Args:
-        epochs: Passes over all instances.
-        learning_rate: Of Adam, of the network that explains.
-        size: Weight of the sum of a mask; by default :data:`SIZE`, or what :data:`SIZES` says of the dataset.
-        entropy: Weight of the mean entropy of its entries.
-        first_temperature: Of the coin flips, in the first epoch.
-        last_temperature: The same in the last.
-        bias: How far the coin flips stay away from certainty.
-        batch_size: Instances of one update; 0 for all.
+        epochs, entropy, last_temperature: As of :class:`~gflowbench.explainers.pg_explainer.PGExplainer`.
         inner_steps: Updates of the generator before each of the network that explains.
         generator_rate: Of Adam, of the generator.
         width: Length of the codes of nodes in the generator.
@@ -59,64 +48,36 @@ class ProxyExplainer(PGExplainer):
         divergence: Weight of the divergence from a standard Gaussian, of the variational part.
         noise: Scale of its noise: 1 in the paper, 0.01 in the authors' code.
         non_edges: Pairs that no edge joins at most, for each edge of an instance; in small instances all are taken.
-        max_nodes: Size bound; without meaning for an explainer that scores every edge.
     """
 
     name = "proxy-explainer"
+    positive = (*PGExplainer.positive, "inner_steps", "generator_rate", "width", "beta")
+    usual_size: ClassVar[float] = 0.01
+    sizes: ClassVar[dict[str, float]] = {"ba-2motifs": 0.001, "tree-cycles": 0.05, "tree-grid": 0.03}
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 40,
-        learning_rate: float = 0.003,
-        size: float | None = None,
-        entropy: float = 0.1,
-        first_temperature: float = 5.0,
-        last_temperature: float = 1.0,
-        bias: float = 0.01,
-        batch_size: int = 0,
-        inner_steps: int = 5,
-        generator_rate: float = 0.01,
-        width: int = 64,
-        beta: float = 0.1,
-        divergence: float = 0.03,
-        noise: float = 1.0,
-        non_edges: float = 10.0,
-        max_nodes: int | None = None,
-    ) -> None:
-        super().__init__(
-            epochs=epochs,
-            learning_rate=learning_rate,
-            size=size,
-            entropy=entropy,
-            first_temperature=first_temperature,
-            last_temperature=last_temperature,
-            bias=bias,
-            batch_size=batch_size,
-            max_nodes=max_nodes,
-        )
-        check_positive(inner_steps=inner_steps, generator_rate=generator_rate, width=width, beta=beta)
-        for name, value in {"divergence": divergence, "noise": noise, "non_edges": non_edges}.items():
+    epochs: int = 40
+    entropy: float = 0.1
+    last_temperature: float = 1.0
+    inner_steps: int = 5
+    generator_rate: float = 0.01
+    width: int = 64
+    beta: float = 0.1
+    divergence: float = 0.03
+    noise: float = 1.0
+    non_edges: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("divergence", "noise", "non_edges"):
+            value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):
                 raise ConfigError(f"'{name}' must be a finite number that is not negative (got {value!r}).")
-        self.inner_steps = inner_steps
-        self.generator_rate = generator_rate
-        self.width = width
-        self.beta = beta
-        self.divergence = divergence
-        self.noise_scale = noise
-        self.non_edges = non_edges
-
-    @staticmethod
-    def usual_size(dataset: str) -> float:
-        """Returns the weight of the size of a mask where none is given."""
-        return SIZES.get(dataset, SIZE)
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Trains network and generator in turn on the instances of ``subject``."""
         instances = subject.instances
         torch.manual_seed(seed)
-        self._generator = ProxyGenerator(self.width, self.noise_scale)
+        self._generator = ProxyGenerator(self.width, self.noise)
         self._generator.to(instances.device, instances.x.dtype)
         self._inner = torch.optim.Adam(self._generator.parameters(), lr=self.generator_rate)
         with differentiable(subject.predictor):

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch_geometric.explain.algorithm.utils import set_masks
 
-from gflowbench.explainers.coalition_games import undirected
 from gflowbench.explainers.masked_model import MaskedModel
+from gflowbench.metrics.undirected import UndirectedEdges
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import ranges
@@ -34,22 +34,23 @@ class ProxyGraphs:
     Attributes:
         model: The explained model and the instances.
         ends: Both ends of each pair, the smaller position first, shape ``[2, p + q]``.
-        num_edges: The number ``p``.
         owner: Instance of each pair, shape ``[p + q]``.
         key: A random number that names each pair, shape ``[p + q]``.
-        entry: The directed edges that are no self loops, shape ``[d]``.
-        pair: The undirected edge of each of those, shape ``[d]``.
+        edges: The undirected edges.
         outer_ends: The ends among the nodes with what surrounds the instances, shape ``[2, p + q]``.
     """
 
     model: MaskedModel
     ends: Tensor
-    num_edges: int
     owner: Tensor
     key: Tensor
-    entry: Tensor
-    pair: Tensor
+    edges: UndirectedEdges
     outer_ends: Tensor
+
+    @property
+    def num_edges(self) -> int:
+        """The number ``p``."""
+        return self.edges.owner.numel()
 
     @classmethod
     def of(cls, model: MaskedModel, instances: Instances, non_edges: float, seed: int) -> ProxyGraphs:
@@ -61,13 +62,13 @@ class ProxyGraphs:
             non_edges: Pairs that no edge joins at most, for each edge of an instance; all where there are no more.
             seed: Seed of the pairs where there are more.
         """
-        edges, entry, pair = undirected(instances)
-        absent = edges.new_empty(2, 0) if _has_edge_arguments(instances) else unjoined(instances, non_edges, seed)
-        ends = torch.cat([edges, absent], dim=1)
+        edges = UndirectedEdges.of(instances)
+        absent = edges.ends[:, :0] if instances.edge_arguments else unjoined(instances, non_edges, seed)
+        ends = torch.cat([edges.ends, absent], dim=1)
         owner = instances.owner[ends[0]]
         key = combine(instances.own_key[owner], instances.key[ends[0]], instances.key[ends[1]])
         place = instances.place_outside
-        return cls(model, ends, edges.size(1), owner, key, entry, pair, ends if place is None else place[ends])
+        return cls(model, ends, owner, key, edges, ends if place is None else place[ends])
 
     def evaluate(self, probability: Tensor, *stream: int, weighted: bool) -> Tensor:
         """Evaluates the model on graphs of the candidate edges.
@@ -83,8 +84,8 @@ class ProxyGraphs:
         graphs = self.model.graphs
         probability = probability.to(graphs.x.dtype)
         # Self loops, and what leads into an instance from outside, are certain.
-        own, certain = self.model.own[self.entry], probability.new_ones(graphs.edge_index.size(1))
-        existing, new = certain.index_put((own,), probability[self.pair]), probability[self.num_edges :]
+        own, certain = self.model.own[self.edges.entry], probability.new_ones(graphs.edge_index.size(1))
+        existing, new = certain.index_put((own,), probability[self.edges.pair]), probability[self.num_edges :]
         added = self.outer_ends[:, self.num_edges :]
         if not weighted:
             drawn = torch.nonzero(uniform(*stream, self.key[self.num_edges :]) < new).flatten()
@@ -141,7 +142,3 @@ def takes_weights(model: MaskedModel) -> bool:
         except Exception:  # a model whose layers take none says so in whatever way it likes
             return False
     return torch.allclose(plain, weighted, atol=1e-4)
-
-
-def _has_edge_arguments(instances: Instances) -> bool:
-    return bool(instances.edge_arguments)

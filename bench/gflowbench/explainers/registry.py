@@ -203,7 +203,7 @@ register("occlusion", "gflowbench.explainers.removal:Occlusion", links="gflowben
 register("greedy", "gflowbench.explainers.removal:Greedy")
 register("subgraphx", "gflowbench.explainers.subgraphx:SubgraphX")
 register("rg-explainer", "gflowbench.explainers.rg_explainer:RGExplainer")
-register("rg-explainer-no-pretraining", "gflowbench.explainers.rg_explainer:without_pretraining")
+register("rg-explainer-no-pretraining", "gflowbench.explainers.rg_explainer:WithoutPretraining")
 register("kernelshap", "gflowbench.explainers.kernel_shap:KernelShap")
 register("gnnshap", "gflowbench.explainers.kernel_shap:GNNShap", links="gflowbench.typed.link_removals:gnn_shap")
 register("gstarx", "gflowbench.explainers.gstarx:GStarX")

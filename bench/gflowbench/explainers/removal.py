@@ -11,28 +11,19 @@ from torch import Tensor
 
 from gflowbench.explainers.coalition_games import NodeGame
 from gflowbench.explainers.interface import Scores, Subject
-from gflowbench.explainers.masked_model import check_max_nodes, parts
+from gflowbench.explainers.masked_model import parts
+from gflowbench.explainers.peer import Peer
 from gflowexplainer.ops.segments import segment_argmax
 
 MARGIN = 0.01
 """Greedy growth shows its smallest stage whose quality is at most this far from that of its best one."""
 
 
-class Occlusion:
-    """Scores a node by what the prediction loses when it alone is removed; of a regression, by the absolute change.
-
-    Args:
-        max_nodes: Size bound; without meaning for an explainer that scores every node.
-    """
+class Occlusion(Peer):
+    """Scores a node by what the prediction loses when it alone is removed; of a regression, by the absolute change."""
 
     name = "occlusion"
     deterministic = True
-
-    def __init__(self, *, max_nodes: int | None = None) -> None:
-        check_max_nodes(max_nodes)
-
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing."""
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores every node; the explained one, which cannot be removed, like the best of the others."""
@@ -49,29 +40,19 @@ class Occlusion:
         return Scores(scores.node, scores.edge, signed=loss)
 
 
-class Greedy:
+class Greedy(Peer):
     """Grows one connected subgraph by the neighbour that raises the probability of the class most.
 
     Of a regression: by the neighbour that brings the value nearest to the whole one. A graph begins at its best single
     node. What is selected is the smallest stage that comes within :data:`MARGIN` of the best one.
-
-    Args:
-        max_nodes: Size bound ``K``; the subject's if not given.
     """
 
     name = "greedy"
     deterministic = True
 
-    def __init__(self, *, max_nodes: int | None = None) -> None:
-        check_max_nodes(max_nodes)
-        self.max_nodes = max_nodes
-
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing."""
-
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores one subgraph an instance by the order of its nodes."""
-        bound = subject.max_nodes if self.max_nodes is None else self.max_nodes
+        bound = self.bound(subject)
         orders, lengths = zip(*(self._grow(NodeGame(part), bound) for part in parts(subject)), strict=True)
         begins = torch.tensor([0, *(len(order) for order in orders)]).cumsum(0)
         shift = [int(subject.instances.ptr[int(begin)]) for begin in begins[:-1]]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Scores, Subject
+from gflowbench.explainers.peer import Peer
 from gflowbench.explainers.rg_locator import expected_loss, neighborhoods
 from gflowbench.explainers.rg_policy import RGPolicy, log_likelihood, policy_gradient_loss
 from gflowbench.explainers.rg_pretraining import in_likeliest_order, in_order, sample_goals
@@ -38,7 +39,8 @@ _ORDERING, _DRAWING, _ACTING, _LOCATING, _CHOOSING, _EXPLAINING = range(6)
 _IMITATED, _ROWS = 32, 4096
 
 
-class RGExplainer:
+@dataclass(kw_only=True, eq=False)
+class RGExplainer(Peer):
     """RG-Explainer behind the interface that all explainers are compared by.
 
     Written from the paper and from facts of the public code. It differs from that code where it helps: whole rollouts
@@ -64,43 +66,38 @@ class RGExplainer:
         alpha, propagation, hidden: See :class:`~gflowbench.explainers.rg_policy.RGPolicy`.
     """
 
-    def __init__(
-        self,
-        *,
-        max_nodes: int = 20,
-        pretraining: bool = True,
-        epochs: int | None = None,
-        batch_size: int = 128,
-        rollouts: int = 5,
-        learning_rate: float = 0.01,
-        list_epochs: int = 10,
-        set_epochs: int = 25,
-        candidates: int | None = None,
-        locator_updates: int = 200,
-        alpha: float = 0.15,
-        propagation: str = "graph",
-        hidden: int = 64,
-    ) -> None:
-        self.name = "rg-explainer" if pretraining else "rg-explainer-no-pretraining"
-        counts = {"max_nodes": max_nodes, "batch_size": batch_size, "rollouts": rollouts}
-        for name, count in (counts | {"candidates": candidates}).items():
-            if count is not None and count < 1:
-                raise ConfigError(f"'{name}' must be at least 1 (got {count}).")
-        lengths = {"epochs": epochs, "list_epochs": list_epochs, "set_epochs": set_epochs}
-        for name, length in (lengths | {"locator_updates": locator_updates}).items():
-            if length is not None and length < 0:
-                raise ConfigError(f"'{name}' must not be negative (got {length}).")
-        if not 0 < learning_rate < float("inf"):
-            raise ConfigError(f"'learning_rate' must be a positive number (got {learning_rate}).")
-        self.max_nodes, self.batch_size, self.rollouts, self.candidates = max_nodes, batch_size, rollouts, candidates
-        self.pretraining, self.epochs, self.learning_rate = pretraining, epochs, learning_rate
-        self.list_epochs, self.set_epochs, self.locator_updates = list_epochs, set_epochs, locator_updates
-        self.network: dict[str, Any] = {"alpha": alpha, "propagation": propagation, "hidden": hidden}
+    name = "rg-explainer"
+    positive = ("batch_size", "rollouts", "candidates", "learning_rate")
+
+    max_nodes: int = 20
+    pretraining: bool = True
+    epochs: int | None = None
+    batch_size: int = 128
+    rollouts: int = 5
+    learning_rate: float = 0.01
+    list_epochs: int = 10
+    set_epochs: int = 25
+    candidates: int | None = None
+    locator_updates: int = 200
+    alpha: float = 0.15
+    propagation: str = "graph"
+    hidden: int = 64
+    _policy: RGPolicy | None = field(default=None, init=False, repr=False)
+    _locator: Locator | None = field(default=None, init=False, repr=False)
+    _steps: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("epochs", "list_epochs", "set_epochs", "locator_updates"):
+            if (getattr(self, name) or 0) < 0:
+                raise ConfigError(f"'{name}' must not be negative (got {getattr(self, name)}).")
         with torch.random.fork_rng(devices=[]):
             RGPolicy(1, **self.network)  # refuses wrong settings now, not after minutes of other work
-        self._policy: RGPolicy | None = None
-        self._locator: Locator | None = None
-        self._steps = 0
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """Settings of the policy."""
+        return {"alpha": self.alpha, "propagation": self.propagation, "hidden": self.hidden}
 
     def fit(self, subject: Subject, seed: int) -> None:
         """Trains the policy, and at graph level the locator, on the instances of ``subject``."""
@@ -272,6 +269,9 @@ def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.step()
 
 
-def without_pretraining(**settings: Any) -> RGExplainer:
-    """Makes RG-Explainer as its ablation without pre-training has it."""
-    return RGExplainer(pretraining=False, **settings)
+@dataclass(kw_only=True, eq=False)
+class WithoutPretraining(RGExplainer):
+    """RG-Explainer as its ablation without pre-training has it."""
+
+    name = "rg-explainer-no-pretraining"
+    pretraining: bool = False

@@ -8,12 +8,13 @@ absent nodes are removed, where that code only cuts their edges, and large subgr
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Scores, Subject
+from gflowbench.explainers.peer import Peer
 from gflowbench.explainers.pruning import Branch, Search, Tree
 from gflowbench.explainers.shapley import ShapleyValues
 from gflowexplainer.errors import ConfigError, one_of
@@ -24,7 +25,8 @@ COARSE_ABOVE = 4
 """A subgraph of more than so many times the size bound gets a coarser value."""
 
 
-class SubgraphX:
+@dataclass(kw_only=True, eq=False)
+class SubgraphX(Peer):
     """Searches the tree of every instance and returns the most valuable subgraph of at most ``K`` nodes.
 
     Its nodes are named in the reverse order in which they would be pruned further, the least loss of value first.
@@ -33,7 +35,6 @@ class SubgraphX:
     The rollouts of all instances go on side by side, so that the model is asked about all of them at once.
 
     Args:
-        max_nodes: Size bound ``K``; the subject's if not given.
         min_nodes: A rollout ends when a subgraph has no more nodes than this; ``K - 1`` if not given.
         num_rollouts: Rollouts for each instance.
         num_children: Nodes that are tried for pruning in each subgraph.
@@ -47,46 +48,30 @@ class SubgraphX:
     """
 
     name = "subgraphx"
+    positive = ("min_nodes", "num_rollouts", "num_children", "num_samples", "coarse_samples")
 
-    def __init__(
-        self,
-        *,
-        max_nodes: int | None = None,
-        min_nodes: int | None = None,
-        num_rollouts: int = 20,
-        num_children: int = 14,
-        prune_first: str = "high",
-        exploration: float = 10.0,
-        num_samples: int = 100,
-        coarse_samples: int = 10,
-        radius: int | None = None,
-        removal: str = "induced",
-    ) -> None:
-        counts = {"num_rollouts": num_rollouts, "num_children": num_children, "num_samples": num_samples}
-        counts |= {"coarse_samples": coarse_samples}
-        counts |= {} if max_nodes is None else {"max_nodes": max_nodes}
-        counts |= {} if min_nodes is None else {"min_nodes": min_nodes}
-        for name, count in counts.items():
-            if count < 1:
-                raise ConfigError(f"'{name}' must be at least 1 (got {count}).")
-        if not 0 <= exploration < math.inf:
-            raise ConfigError(f"'exploration' must be a number of at least 0 (got {exploration}).")
-        self.max_nodes = max_nodes
-        self.min_nodes = min_nodes
-        self.num_rollouts = num_rollouts
-        self.num_children = num_children
-        self.prune_first = one_of("prune_first", prune_first, DIRECTIONS)
-        self.exploration = exploration
-        self.coarse_samples = coarse_samples
-        self.shapley: dict[str, Any] = {"num_samples": num_samples, "radius": radius, "removal": removal}
+    min_nodes: int | None = None
+    num_rollouts: int = 20
+    num_children: int = 14
+    prune_first: str = "high"
+    exploration: float = 10.0
+    num_samples: int = 100
+    coarse_samples: int = 10
+    radius: int | None = None
+    removal: str = "induced"
 
-    def fit(self, subject: Subject, seed: int) -> None:
-        """Does nothing: every instance is searched on its own."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.exploration < math.inf:
+            raise ConfigError(f"'exploration' must be a number of at least 0 (got {self.exploration}).")
+        one_of("prune_first", self.prune_first, DIRECTIONS)
 
     def explain(self, subject: Subject, seed: int) -> Scores:
         """Scores nodes and edges by the best subgraph found and the order of pruning."""
-        bound = subject.max_nodes if self.max_nodes is None else self.max_nodes
-        values = ShapleyValues(subject, seed=seed, **self.shapley)
+        bound = self.bound(subject)
+        values = ShapleyValues(
+            subject, num_samples=self.num_samples, radius=self.radius, removal=self.removal, seed=seed
+        )
         search = Search(subject, values, COARSE_ABOVE * bound, self.coarse_samples, seed)
         trees = self.grow(search, bound)
         best = [tree.best(bound) for tree in trees]

@@ -109,7 +109,7 @@ def test_it_is_deterministic_and_explains_parts_alike(subject):
 
 
 def test_settings_and_models_that_make_no_sense_are_refused(triangle_subject):
-    with pytest.raises(ConfigError, match="'max_nodes' must be at least 1"):
+    with pytest.raises(ConfigError, match="'max_nodes' must be positive"):
         create("degree-decomposition", max_nodes=0)
     with pytest.raises(ModelError, match=r"no rule to decompose CountNeighbors \(SimpleConv\)"):
         create("degree-decomposition").explain(triangle_subject, 0)

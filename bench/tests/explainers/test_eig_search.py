@@ -7,9 +7,9 @@ from torch_geometric.nn import MessagePassing
 
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject, create
-from gflowbench.explainers.coalition_games import undirected
 from gflowbench.explainers.eig_search import linear_gradients
 from gflowbench.explainers.masked_model import MaskedModel, differentiable
+from gflowbench.metrics.undirected import UndirectedEdges
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.testing import cycle
 
@@ -48,7 +48,7 @@ def marked() -> Subject:
 def test_the_edges_that_count_are_found_by_hand(marked):
     # Three edges lie between marked nodes; each sends two messages, so each is worth 2 points of class 1.
     slope = linear_gradients(marked)
-    ends = undirected(marked.instances)[0]
+    ends = UndirectedEdges.of(marked.instances).ends
     inside = (ends <= 3).all(dim=0)
     assert int(inside.sum()) == 3
     assert slope[inside].tolist() == pytest.approx([2, 2, 2])
@@ -60,8 +60,8 @@ def test_the_edges_that_count_are_found_by_hand(marked):
 def test_slopes_are_what_one_mask_at_a_time_gives(either_subject):
     slope = linear_gradients(either_subject)
     graphs = MaskedModel.of(either_subject)
-    ends, entry, pair = undirected(either_subject.instances)
-    owner = either_subject.instances.owner[ends[0]]
+    edges = UndirectedEdges.of(either_subject.instances)
+    owner, entry, pair = edges.owner, edges.entry, edges.pair
     with differentiable(either_subject.predictor), torch.no_grad():
         ones = torch.ones(graphs.edge_owner.numel())
         whole = graphs(ones, sigmoid=False)

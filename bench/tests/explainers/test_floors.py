@@ -86,7 +86,7 @@ def test_degree_by_hand(triangle_subject):
 
 
 def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ConfigError, match="'max_nodes' must be at least 1"):
+    with pytest.raises(ConfigError, match="'max_nodes' must be positive"):
         create("random", max_nodes=0)
-    with pytest.raises(ConfigError, match="'num_samples' must be at least 1"):
+    with pytest.raises(ConfigError, match="'num_samples' must be positive"):
         create("random", num_samples=0)

@@ -4,7 +4,6 @@ from torch_geometric.explain import Explainer, ExplainerConfig, GNNExplainer, Mo
 
 from gflowbench.datasets import reference_folder
 from gflowbench.explainers import Subject, create
-from gflowbench.explainers.gnn_explainer import SIZE, SIZES
 from gflowbench.explainers.masked_model import MaskedModel, differentiable, parts, pyg_model_config, pyg_target
 from gflowbench.metrics.auc import pooled_auc
 from gflowbench.metrics.ground_truth import GroundTruth
@@ -85,16 +84,6 @@ def test_a_heavier_penalty_makes_smaller_masks(either_subject):
         for size in (0.005, 1.0)
     )
     assert float(heavy) < 0.5 * float(light)
-
-
-def test_the_weight_of_the_size_is_the_datasets(graph_subject):
-    default, given = create("gnnexplainer", epochs=5), create("gnnexplainer", epochs=5, size=SIZE)
-    assert torch.equal(default.explain(graph_subject, 0).edge, given.explain(graph_subject, 0).edge)
-    for name, size in SIZES.items():
-        object.__setattr__(graph_subject, "name", name)
-        there = create("gnnexplainer", epochs=5, size=size).explain(graph_subject, 0).edge
-        assert torch.equal(default.explain(graph_subject, 0).edge, there)
-        assert not torch.equal(given.explain(graph_subject, 0).edge, there)
 
 
 @pytest.mark.skipif(

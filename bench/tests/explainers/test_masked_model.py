@@ -122,7 +122,7 @@ def test_same_seed_same_answer_and_the_global_random_state_is_left_alone(name, e
 
 @pytest.mark.parametrize("name", PEERS)
 def test_settings_that_make_no_sense_are_refused(name):
-    with pytest.raises(ConfigError, match="'max_nodes' must be at least 1"):
+    with pytest.raises(ConfigError, match="'max_nodes' must be positive"):
         create(name, max_nodes=0)
     wrong = {"saliency": "epochs", "integrated-gradients": "steps"}.get(name, "epochs")
     with pytest.raises(ConfigError, match=wrong):

@@ -5,7 +5,7 @@ from torch_geometric.explain import PGExplainer as Algorithm
 from gflowbench.datasets import reference_folder
 from gflowbench.explainers import Subject, create
 from gflowbench.explainers.masked_model import MaskedModel, pyg_target
-from gflowbench.explainers.pg_explainer import SIZES, PGExplainer, edge_inputs
+from gflowbench.explainers.pg_explainer import PGExplainer, edge_inputs
 from gflowbench.metrics.auc import pooled_auc
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.undirected import UndirectedEdges
@@ -91,14 +91,6 @@ def test_pygs_shared_settings_are_left_alone(graph_subject):
     before = dict(Algorithm.coeffs)
     fitted(graph_subject, epochs=1, size=7.0, bias=0.2, first_temperature=9.0)
     assert Algorithm.coeffs == before
-
-
-def test_the_weight_of_the_size_is_the_datasets(graph_subject):
-    assert fitted(graph_subject, epochs=1)._algorithm.coeffs["edge_size"] == 0.05
-    for name, size in SIZES.items():
-        object.__setattr__(graph_subject, "name", name)
-        assert fitted(graph_subject, epochs=1)._algorithm.coeffs["edge_size"] == size
-        assert fitted(graph_subject, epochs=1, size=0.3)._algorithm.coeffs["edge_size"] == 0.3
 
 
 def test_settings_that_make_no_sense_are_refused(graph_subject):

@@ -9,7 +9,6 @@ from torch_geometric.nn import MessagePassing
 
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject, create
-from gflowbench.explainers.proxy_explainer import SIZE, SIZES
 from gflowbench.explainers.proxy_generator import ProxyGenerator, reconstruction
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
@@ -149,13 +148,6 @@ def test_unseen_instances_are_explained_and_the_model_is_handed_back(either_subj
     scores.check(either_subject.instances, "proxy-explainer")
     assert all(value.equal(before[name]) for name, value in either_subject.model.state_dict().items())
     assert not any(layer.explain for layer in either_subject.model.modules() if isinstance(layer, MessagePassing))
-
-
-def test_the_weight_of_the_size_is_the_datasets(graph_subject):
-    assert fitted(graph_subject, **FEW)._algorithm.coeffs["edge_size"] == SIZE
-    object.__setattr__(graph_subject, "name", "ba-2motifs")
-    assert fitted(graph_subject, **FEW)._algorithm.coeffs["edge_size"] == SIZES["ba-2motifs"]
-    assert fitted(graph_subject, **FEW, size=0.3)._algorithm.coeffs["edge_size"] == 0.3
 
 
 @pytest.mark.parametrize(

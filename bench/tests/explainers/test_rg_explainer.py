@@ -169,10 +169,10 @@ def test_coefficients_are_the_published_ones(subject):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"max_nodes": 0}, "'max_nodes' must be at least 1"),
-        ({"rollouts": 0}, "'rollouts' must be at least 1"),
+        ({"max_nodes": 0}, "'max_nodes' must be positive"),
+        ({"rollouts": 0}, "'rollouts' must be positive"),
         ({"epochs": -1}, "'epochs' must not be negative"),
-        ({"learning_rate": 0.0}, "'learning_rate' must be a positive number"),
+        ({"learning_rate": 0.0}, "'learning_rate' must be positive"),
         ({"propagation": "grph"}, "Did you mean 'graph'"),
         ({"alpha": 2.0}, "must lie in"),
         ({"colour": "red"}, "does not take these settings"),

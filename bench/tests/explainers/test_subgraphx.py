@@ -170,10 +170,10 @@ def test_large_subgraphs_get_coarser_values():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"num_rollouts": 0}, "'num_rollouts' must be at least 1"),
-        ({"num_children": 0}, "'num_children' must be at least 1"),
-        ({"max_nodes": 0}, "'max_nodes' must be at least 1"),
-        ({"min_nodes": 0}, "'min_nodes' must be at least 1"),
+        ({"num_rollouts": 0}, "'num_rollouts' must be positive"),
+        ({"num_children": 0}, "'num_children' must be positive"),
+        ({"max_nodes": 0}, "'max_nodes' must be positive"),
+        ({"min_nodes": 0}, "'min_nodes' must be positive"),
         ({"exploration": -1.0}, "'exploration' must be a number of at least 0"),
         ({"prune_first": "hi"}, "'prune_first' must be one of 'high', 'low'"),
     ],
