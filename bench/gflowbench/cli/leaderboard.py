@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -60,7 +60,7 @@ def leaderboard(
     """
     with one_line_errors(resumable=True):
         from gflowbench.explainers.registry import named, names
-        from gflowbench.leaderboard import SUITES, link_suite, problems_of, tasks_of
+        from gflowbench.leaderboard import SUITES, problems_of, tasks_of
         from gflowbench.leaderboard import page as write_page
         from gflowbench.metrics import MetricSettings
         from gflowbench.protocol import Contestant, ProtocolSettings, evaluate, plan
@@ -71,10 +71,7 @@ def leaderboard(
         for name in suites:
             one_of("suite", name, SUITES)
         own = [_own(place) for place in explainer or []]
-        of_links, not_of_links = link_suite.link_contestants(words, own) if "links" in suites else ([], [])
-        only_of_links = {one.name for one in of_links} - {*names()}
-        contestants = [Contestant.named(name) for name in named([word for word in words if word not in only_of_links])]
-        contestants += own
+        only_of_links = {*names(links=True)} - {*names()} if "links" in suites else set()
         settings = ProtocolSettings(metrics=MetricSettings(num_contexts=contexts), max_nodes=max_nodes)
         records = {}
         known = tuple(task for name in suites for task in tasks_of(name))
@@ -90,17 +87,18 @@ def leaderboard(
                 seeds=[int(seed) for seed in options.listed(data_seeds)],
                 fast=fast,
             )
-            how: dict[str, Any] = {
-                "seeds": range(seeds),
-                "out": out / name,
-                "report": None if quiet else teller(quiet),
-                "jobs": jobs,
-            }
-            if name == "links":
-                records[name] = link_suite.evaluate_links(problems, of_links, not_of_links, fast=fast, **how)
-            else:
-                thinning = (plan.fast if name == "paper" else plan.quick) if fast else plan.suite
-                records[name] = evaluate(problems, contestants, settings=settings, plan=thinning, **how)
+            links = name == "links"
+            chosen = named([word for word in words if links or word not in only_of_links], links=links)
+            records[name] = evaluate(
+                problems,
+                [*map(Contestant.named, chosen), *own],
+                seeds=range(seeds),
+                out=out / name,
+                settings=settings,
+                report=None if quiet else teller(quiet),
+                plan=(plan.fast if name in ("paper", "links") else plan.quick) if fast else plan.suite,
+                jobs=jobs,
+            )
             records[name].write(out / name)
         notes = ["A first look: one seed, few instances of each task."] if fast else []
         target = out / "leaderboard.md" if page is None else page
@@ -115,8 +113,8 @@ def _own(place: str) -> Contestant:
     import hashlib
     import sys
 
-    from gflowbench.explainers.foreign import import_explainer
-    from gflowbench.explainers.registry import names
+    from gflowbench.explainers.foreign import PyGAlgorithm, import_explainer
+    from gflowbench.explainers.registry import NO_LINKS, names
     from gflowbench.protocol import Contestant
     from gflowexplainer.errors import ConfigError
 
@@ -125,4 +123,5 @@ def _own(place: str) -> Contestant:
         raise ConfigError(f"{place!r} is called '{made.name}' as a registered explainer is. Give it another name.")
     file = getattr(sys.modules.get(place.partition(":")[0]), "__file__", None)
     digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
-    return Contestant(made.name, partial(import_explainer, place), {"place": place, "source": digest})
+    why = "" if isinstance(made, PyGAlgorithm) else NO_LINKS
+    return Contestant(made.name, partial(import_explainer, place), {"place": place, "source": digest}, why)

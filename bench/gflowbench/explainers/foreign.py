@@ -15,6 +15,7 @@ from torch_geometric.explain import ExplainerAlgorithm
 
 from gflowbench.explainers.interface import Explainer, Scores, Subject
 from gflowbench.explainers.masked_model import MaskedModel, differentiable, parts, pyg_model_config
+from gflowbench.explainers.registry import LinkPeer
 from gflowexplainer.errors import ConfigError
 
 
@@ -70,11 +71,12 @@ class PyGAlgorithm:
         )
 
 
-def import_explainer(place: str, **settings: Any) -> Explainer:
+def import_explainer(place: str, *, links: bool = False, **settings: Any) -> Any:
     """Makes the explainer that lies at ``"module:attribute"``; the current folder is searched too.
 
     Args:
         place: A class or function that makes an object with ``fit`` and ``explain``, or an ``ExplainerAlgorithm``.
+        links: Whether it is to explain links, as only an ``ExplainerAlgorithm`` can.
         **settings: What it is called with.
     """
     module, colon, attribute = place.partition(":")
@@ -87,7 +89,13 @@ def import_explainer(place: str, **settings: Any) -> Explainer:
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"There is no explainer at {place!r}: {error}. Check the module and the name.") from error
     if isinstance(make, type) and issubclass(make, ExplainerAlgorithm):
+        if links:
+            from gflowbench.typed.link_explainers import pyg_algorithm
+
+            return LinkPeer(attribute, pyg_algorithm, {"algorithm": make(**settings)})
         return PyGAlgorithm(attribute, lambda: make(**settings))
+    if links:
+        raise ConfigError(f"{place!r} explains nodes and graphs, not links. Pass an ExplainerAlgorithm of PyG.")
     made = make(**settings)
     if not isinstance(made, Explainer):
         raise ConfigError(

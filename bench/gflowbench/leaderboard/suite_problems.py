@@ -22,14 +22,23 @@ from gflowexplainer.errors import DatasetError, one_of
 if TYPE_CHECKING:
     from gflowbench.suites.task import SuiteTask, TaskTruth
 
+LINK_TASKS = ("user-item-attr", "motif-links")
 SUITES = ("paper", "logic", "molecules", "compounds", "real", "null", "published", "links")
 LARGE_TASKS, FEW_CASES = 60, 24
 """Predictions of a task that are explained, and in a first look."""
 FIRST_TASKS = ("or", "and-far", "sum-graph", "distance")
 """Logic tasks of a first look: enough alone, needed together, a value, and at nodes."""
+FEW_TRAINING_LINKS = 16
 _FIRST_LOOK = "gin"
 _SIZE = 8
 """Nodes of an explanation at most where no truth says how large one is."""
+
+
+def tasks_of(suite: str) -> tuple[str, ...]:
+    """Returns the names of all tasks of a suite."""
+    from gflowbench.suites.run import TASKS
+
+    return {**TASKS, "paper": DATASETS, "links": LINK_TASKS}[one_of("suite", suite, SUITES)]
 
 
 def problems_of(
@@ -51,48 +60,56 @@ def problems_of(
         gnns: Convolutions, for suites whose GNNs are trained; those of the suite if not given.
         seeds: Seeds of data and GNNs, which say of which half they are (:mod:`gflowbench.suites.halves`); the first of
             the development half if not given.
-        fast: One GNN a task, fewer predictions, and of the logic tasks :data:`FIRST_TASKS`.
+        fast: One GNN a task, fewer predictions and training links, and of the logic tasks :data:`FIRST_TASKS`.
     """
-    one_of("suite", suite, SUITES)
+    chosen = [one_of("task", name, tasks_of(suite)) for name in tasks or tasks_of(suite)]
+    seeds = seeds or seeds_of("development", 1 if fast else 3)
     if suite == "paper":
-        return [problem(one_of("task", name, tuple(DATASETS))) for name in tasks or DATASETS]
+        return [problem(name) for name in chosen]
     if suite == "links":
-        from gflowbench.leaderboard.link_suite import link_problems
-
-        return link_problems(tasks, fast=fast)
+        return [found for name in chosen for found in _link_problems(name, seeds, fast)]
     from gflowbench.suites.digests import suites_code
-    from gflowbench.suites.run import GNNS_OF, TASKS
+    from gflowbench.suites.run import GNNS_OF
 
-    chosen = [one_of("task", name, TASKS[suite]) for name in tasks or TASKS[suite]]
-    if fast and not tasks:
-        chosen = [name for name in chosen if name in FIRST_TASKS or suite != "logic"]
+    if fast and not tasks and suite == "logic":
+        chosen = list(FIRST_TASKS)
     kinds = [one_of("gnn", name, GNNS_OF[suite]) for name in gnns or GNNS_OF[suite]]
     if fast and not gnns:
         kinds = [_FIRST_LOOK] if _FIRST_LOOK in kinds else kinds[:1]
     number = FEW_CASES if fast else LARGE_TASKS
-    seeds = seeds or seeds_of("development", 1 if fast else 3)
-    found = []
-    for task in chosen:
-        for gnn in kinds:
-            for seed in seeds:
-                settings = {"suite": suite, "seed": seed, "cases": number, "suites_code": suites_code()}
-                load = partial(load_task, suite, task, gnn, seed, number, out)
-                architecture = gnn if gnn in MODELS else None
-                found.append(Problem(task, f"{gnn} {seed}", load, settings, architecture, own_gnn=False))
-    return found
+    return [
+        Problem(
+            task,
+            f"{gnn} {seed}",
+            partial(load_task, suite, task, gnn, seed, number, out),
+            {"suite": suite, "seed": seed, "cases": number, "suites_code": suites_code()},
+            gnn if gnn in MODELS else None,
+            own_gnn=False,
+        )
+        for task in chosen
+        for gnn in kinds
+        for seed in seeds
+    ]
 
 
-def tasks_of(suite: str) -> tuple[str, ...]:
-    """Returns the names of all tasks of a suite."""
-    if one_of("suite", suite, SUITES) == "paper":
-        return tuple(DATASETS)
-    if suite == "links":
-        from gflowbench.leaderboard.link_suite import TASKS as LINK_TASKS
+def _link_problems(name: str, seeds: Sequence[int], fast: bool) -> list[Problem]:
+    """Names a task of links with its GNNs: a generated one has one for each seed, on a graph of its own."""
+    from gflowbench.typed.motif_links import load_motif_links
+    from gflowbench.typed.user_item_attr import load_user_item_attr
 
-        return LINK_TASKS
-    from gflowbench.suites.run import TASKS
-
-    return tuple(TASKS[suite])
+    few: dict[str, Any] = {"num_train": FEW_TRAINING_LINKS} if fast else {}
+    if name == "user-item-attr":
+        return [Problem(name, "published", partial(load_user_item_attr, **few), {"suite": "links", **few}, links=True)]
+    return [
+        Problem(
+            name,
+            f"sage {seed}",
+            partial(load_motif_links, seed, **few),
+            {"suite": "links", "seed": seed, **few},
+            links=True,
+        )
+        for seed in seeds
+    ]
 
 
 def load_task(suite: str, task: str, gnn: str, seed: int, num_cases: int, out: Path) -> Loaded:

@@ -9,23 +9,24 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from gflowbench.explainers.interface import Subject, motif_size
-from gflowbench.explainers.registry import create
-from gflowbench.metrics.ground_truth import GroundTruth
-from gflowbench.metrics.measurement import MetricSettings, measure
-from gflowbench.protocol.code import cell_code, code_of
-from gflowbench.protocol.packing import pack
-from gflowbench.protocol.problems import Loaded, Problem, accuracy_on
+from gflowbench.explainers.registry import create, misfit, names
+from gflowbench.metrics.measurement import MetricSettings
+from gflowbench.protocol.code import cell_code
+from gflowbench.protocol.instance_task import InstanceTask
+from gflowbench.protocol.problems import Loaded, Problem
 from gflowbench.protocol.record import FAILED, Cell
 from gflowexplainer import __version__
 from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.storage.files import write_json
-from gflowexplainer.storage.identity import identity_of, settings_fingerprint
+from gflowexplainer.storage.identity import settings_fingerprint
+
+if TYPE_CHECKING:
+    from gflowbench.typed.link_task import LinkTask
 
 
 @dataclass(frozen=True)
@@ -34,26 +35,31 @@ class Contestant:
 
     Attributes:
         name: What it is called in tables.
-        make: Makes a fresh one; further settings may be handed to it.
+        make: Makes a fresh one; further settings may be handed to it, and ``links=True`` where links are explained.
         settings: What decides how it works.
-        module: Module that its cells come from; that of the registered explainer of this name if not given.
+        why_no_links: Why it explains no links, where it is not registered; empty if it may explain them.
     """
 
     name: str
     make: Callable[..., Any]
     settings: dict[str, Any] = field(default_factory=dict)
-    module: str | None = None
+    why_no_links: str = ""
 
     @classmethod
     def named(cls, name: str, **settings: Any) -> Contestant:
         """Takes an explainer from the registry; its name and settings are checked now."""
-        create(name, **settings)
+        create(name, links=name not in names(), **settings)
         return cls(name, partial(create, name, **settings), settings)
 
     def beginning_with(self, settings: Mapping[str, Any]) -> Contestant:
         """Returns the same explainer with ``settings`` too; what it was given already stays."""
         more = {name: value for name, value in settings.items() if name not in self.settings}
         return replace(self, make=partial(self.make, **more), settings=more | self.settings) if more else self
+
+    def misfit(self, problem: Problem) -> str:
+        """Says why it cannot explain a problem; empty if it can, or if nothing is known."""
+        why = misfit(self.name, problem.architecture, own_gnn=problem.own_gnn, links=problem.links)
+        return why or (self.why_no_links if problem.links else "")
 
     @property
     def deterministic(self) -> bool:
@@ -104,12 +110,12 @@ class PendingCell:
 
     def blank(self, settings: ProtocolSettings) -> Cell:
         """Returns the cell without its result; it is the same whether problem or plan leaves instances out."""
-        problem, module = self.problem.settings, self.contestant.module
+        problem = self.problem.settings
         if self.every > 1:
             problem = {**problem, "every": problem.get("every", 1) * self.every}
         described = {
             "version": __version__,
-            "code": cell_code(self.contestant.name) if module is None else code_of(module),
+            "code": cell_code(self.contestant.name, links=self.problem.links),
             "explainer": self.contestant.settings,
             "problem": problem,
             "protocol": asdict(settings),
@@ -118,13 +124,13 @@ class PendingCell:
 
 
 class Bench:
-    """Computes cells into a folder, and keeps the problem at hand in memory: it is the same for all explainers."""
+    """Computes cells into a folder, and keeps the task at hand in memory: it is the same for all explainers."""
 
     def __init__(self, folder: Path, settings: ProtocolSettings) -> None:
         self.folder = folder
         self.settings = settings
         self._problem: Problem | None = None
-        self._ready: Any = None
+        self._task: Any = None
         self._named: dict[int, dict[str, str]] = {}
         self._failure: Exception | None = None
 
@@ -138,111 +144,83 @@ class Bench:
         try:
             cell = self._run(task)
         except Exception as error:
-            self._forget_failure()
+            if self._failure is not None:  # its frames hold on to tensors
+                self._failure = self._failure.with_traceback(None)
             cell = failed(task.blank(self.settings), one_line(error), traceback.format_exc())
         cell = replace(cell, seconds=time.perf_counter() - began)
         write_json(self.path(task), cell.to_dict(whole=True))
         return cell
 
-    def _load(self, problem: Problem) -> Any:
+    def identity(self, task: PendingCell) -> dict[str, str]:
+        """Names the GNN, every tensor of the data and the instances that a cell comes from."""
+        whole = self._load(task.problem)
+        if task.every not in self._named:
+            self._named[task.every] = whole.every(task.every).identity()
+        return self._named[task.every]
+
+    def _load(self, problem: Problem) -> InstanceTask | LinkTask:
         """Loads dataset and GNN once; what failed once fails again at once."""
         # Not by identity alone: a problem that comes from another process is a new object every time.
         if self._problem is None or _identity(problem) != _identity(self._problem):
-            self._problem, self._ready, self._named, self._failure = problem, None, {}, None
+            self._problem, self._task, self._named, self._failure = problem, None, {}, None
         if self._failure is not None:
             raise self._failure
-        if self._ready is None:
+        if self._task is None:
             try:
-                self._ready = self._prepare(problem)
+                loaded = problem.load()
+                bound = self.settings.max_nodes
+                self._task = InstanceTask.of(loaded, bound) if isinstance(loaded, Loaded) else loaded
             except Exception as error:
                 self._failure = error
                 raise
-        return self._ready
-
-    def _prepare(self, problem: Problem) -> tuple[Loaded, Subject]:
-        """Loads dataset and GNN, and cuts the instances out."""
-        loaded = problem.load()
-        subject = Subject.of(
-            loaded.model,
-            loaded.benchmark,
-            loaded.index,
-            max_nodes=self.settings.max_nodes,
-            mode=loaded.mode,
-            num_hops=loaded.num_hops,
-        )
-        return loaded, subject
-
-    def identity(self, task: PendingCell) -> dict[str, str]:
-        """Names the GNN, every tensor of the data and the instances that the cell of a task comes from."""
-        loaded, _ = self._load(task.problem)
-        if task.every not in self._named:
-            graphs = [graph.to_dict() for graph in loaded.benchmark.graphs]
-            self._named[task.every] = identity_of(loaded.model, graphs, index=loaded.index[:: task.every])
-        return self._named[task.every]
-
-    def _forget_failure(self) -> None:
-        """Drops the frames that a failure holds on to, and with them their tensors."""
-        if self._failure is not None:
-            self._failure = self._failure.with_traceback(None)
+        return self._task
 
     def _run(self, task: PendingCell) -> Cell:
         """Fits, explains, measures."""
-        loaded, subject = self._load(task.problem)
-        loaded, subject = thinned(loaded, subject, task.every)
-        wanted = task.blank(self.settings)
-        fitting, explained = _split(subject, self.settings.train_share, task.seed)
-        explainer = task.contestant.make()
-        with counted_evaluations(subject) as evaluations:
-            began = _now(subject)
-            explainer.fit(fitting, task.seed)
-            fitted = _now(subject)
-            scores = explainer.explain(explained, task.seed)
-            finished = _now(subject)
-        scores.check(explained.instances, wanted.explainer)
-        top_k = self.settings.metrics.top_k or motif_size(loaded.benchmark) or subject.max_nodes
-        metrics, selected = measure(
-            explained,
-            scores,
-            GroundTruth.of(loaded.benchmark, explained) if loaded.truth is None else loaded.truth(explained),
-            top_k=top_k,
-            settings=self.settings.metrics,
-        )
-        if loaded.score is not None:
-            metrics |= loaded.score(explainer, explained, scores)
+        whole = self._load(task.problem).every(task.every)
+        fitting, explained = whole.split(self.settings.train_share, task.seed)
+        explainer = task.contestant.make(**{"links": True} if task.problem.links else {})
+        with counted_evaluations(whole) as evaluations:
+            began = _now()
+            explainer.fit(fitting.subject, task.seed)
+            fitted = _now()
+            scores = explainer.explain(explained.subject, task.seed)
+            finished = _now()
+        metrics, selected = explained.measure(explainer, scores, task.seed, self.settings)
         metrics["evaluations"] = evaluations()
         metrics["fit_seconds"] = fitted - began
         metrics["milliseconds"] = 1000 * (finished - fitted) / len(explained)
         return replace(
-            wanted,
+            task.blank(self.settings),
             identity=self.identity(task),
             metrics=metrics,
-            facts=_facts(loaded, subject, top_k),
+            facts=whole.facts(self.settings),
             deterministic=bool(getattr(explainer, "deterministic", False)),
-            selected=pack(selected, explained.instances.node_counts),
+            selected=selected,
         )
 
 
 @contextmanager
-def counted_evaluations(subject: Subject) -> Iterator[Callable[[], float]]:
+def counted_evaluations(task: InstanceTask | LinkTask) -> Iterator[Callable[[], float]]:
     """Counts how often the model is evaluated within a block, whoever evaluates it.
 
     One evaluation is as many nodes as an instance has on average with what surrounds it, so that a call on a part of
     an instance counts as a part, and one on a thousand instances as a thousand.
 
     Yields:
-        A function that returns the evaluations so far, for each instance of ``subject``.
+        A function that returns the evaluations so far, for each instance of ``task``.
     """
-    graphs = subject.instances.surroundings or subject.instances
     rows = 0
 
     def count(_module: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         nonlocal rows
-        x = arguments[0] if arguments else named.get("x")
-        rows += x.size(0) if isinstance(x, torch.Tensor) else 0
+        x = arguments[0] if arguments else named.get("x", named.get("x_dict"))
+        tensors = x.values() if isinstance(x, dict) else [x]
+        rows += sum(tensor.size(0) for tensor in tensors if isinstance(tensor, torch.Tensor))
 
-    handle = subject.model.register_forward_pre_hook(count, with_kwargs=True)
+    handle = task.model.register_forward_pre_hook(count, with_kwargs=True)
     try:
-        yield lambda: rows / max(graphs.num_nodes, 1)
+        yield lambda: rows / max(task.num_nodes, 1)
     finally:
         handle.remove()
 
@@ -250,14 +228,6 @@ def counted_evaluations(subject: Subject) -> Iterator[Callable[[], float]]:
 def file_of(cell: Cell) -> str:
     """Names the file of a cell; it changes with any setting and with the code."""
     return f"{cell.dataset}.{cell.gnn}.{cell.explainer}.{cell.seed}.{settings_fingerprint(cell.settings)}.json"
-
-
-def thinned(loaded: Loaded, subject: Subject, every: int) -> tuple[Loaded, Subject]:
-    """Takes each ``every``-th instance."""
-    if every == 1:
-        return loaded, subject
-    kept = torch.arange(0, len(subject), every, device=subject.instances.device)
-    return replace(loaded, index=loaded.index[::every]), subject.select(kept)
 
 
 def failed(blank: Cell, error: str, where: str = "") -> Cell:
@@ -275,37 +245,8 @@ def _identity(problem: Problem) -> tuple[Any, ...]:
     return problem.dataset, problem.gnn, settings_fingerprint(problem.settings)
 
 
-def _facts(loaded: Loaded, subject: Subject, top_k: int) -> dict[str, Any]:
-    benchmark, label = loaded.benchmark, subject.target.label
-    return {
-        "source": benchmark.source,
-        "provenance": benchmark.provenance,
-        "instances": len(subject),
-        "max_nodes": subject.max_nodes,
-        "top_k": top_k,
-        "accuracy_on_instances": None if label is None else accuracy_on(loaded, label),
-        "device": str(subject.instances.device),
-        **loaded.facts,
-    }
-
-
-def _split(subject: Subject, train_share: float | None, seed: int) -> tuple[Subject, Subject]:
-    """Returns the instances to fit on and those to explain; the same ones unless ``train_share`` is set."""
-    if train_share is None:
-        return subject, subject
-    if len(subject) < 2:
-        raise ConfigError("An inductive evaluation needs at least 2 instances. Leave 'train_share' out.")
-    order = torch.randperm(len(subject), generator=torch.Generator().manual_seed(seed))
-    count = min(max(round(train_share * len(subject)), 1), len(subject) - 1)
-    device = subject.instances.device
-    return (
-        subject.select(order[:count].sort().values.to(device)),
-        subject.select(order[count:].sort().values.to(device)),
-    )
-
-
-def _now(subject: Subject) -> float:
-    """Reads the clock after all work on the device has finished."""
-    if subject.instances.device.type == "cuda":
-        torch.cuda.synchronize(subject.instances.device)
+def _now() -> float:
+    """Reads the clock after all work on a GPU has finished."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
     return time.perf_counter()

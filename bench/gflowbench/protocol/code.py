@@ -36,9 +36,9 @@ FRAME = (
 
 
 @cache
-def cell_code(explainer: str) -> str:
-    """Returns the digest of the code that a cell of an explainer comes from, by the explainer's name."""
-    return code_of(module_of(explainer))
+def cell_code(explainer: str, *, links: bool = False) -> str:
+    """Returns the digest of the code that a cell of an explainer, of links or not, comes from, by its name."""
+    return code_of(module_of(explainer, links=links))
 
 
 def step_code(compute: Callable[..., Any]) -> str:

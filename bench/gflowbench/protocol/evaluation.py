@@ -9,7 +9,6 @@ from pathlib import Path
 
 import torch
 
-from gflowbench.explainers.registry import misfit
 from gflowbench.metrics.shape import stability
 from gflowbench.protocol.cells import Bench, Contestant, PendingCell, ProtocolSettings, one_line
 from gflowbench.protocol.packing import unpack
@@ -34,7 +33,6 @@ def evaluate(
     report: Tell | None = None,
     plan: Plan = whole,
     jobs: int = 1,
-    bench: type[Bench] = Bench,
 ) -> Record:
     """Runs every explainer on every problem with every seed, or on what a plan leaves of them.
 
@@ -52,7 +50,6 @@ def evaluate(
         plan: Says of how many instances and seeds each explainer is run; see :mod:`gflowbench.protocol.plan`.
         jobs: Processes that compute cells side by side, each with one thread. They begin anew, so with more than one
             a script that calls this needs ``if __name__ == "__main__":``.
-        bench: What computes a cell; another one where something else than nodes and graphs is explained.
     """
     if jobs < 1:
         raise ConfigError(f"'jobs' must be at least 1 (got {jobs}).")
@@ -68,7 +65,7 @@ def evaluate(
         raise ConfigError(f"There is nothing to evaluate: {why}.")
     for line in left_out_lines(layout.left_out):
         report(line)
-    cells = _Run(bench(Path(out) / "cells", settings), layout.tasks, report).cells(jobs)
+    cells = _Run(Bench(Path(out) / "cells", settings), layout.tasks, report).cells(jobs)
     return Record(
         cells,
         settings=asdict(settings),
@@ -97,14 +94,14 @@ class _Layout:
         """Adds the cells of one explainer on one problem."""
         group = (problem.gnn, problem.dataset, contestant.name)
         part = plan(contestant.name, problem.dataset)
-        why = part.left_out or misfit(contestant.name, problem.architecture, own_gnn=problem.own_gnn)
+        why = part.left_out or contestant.misfit(problem)
         if why:
             self.left_out[group] = why
             return
         contestant = contestant.beginning_with(part.settings)
         count = len(seeds) if part.seeds is None else min(part.seeds, len(seeds))
         fewer_seeds = count < len(seeds)
-        if contestant.deterministic and settings.train_share is None:
+        if contestant.deterministic and settings.train_share is None and not problem.links:  # ties are drawn there
             count, fewer_seeds = min(count, 1), False
         # A setting that the user gave stays; then the plan's own is not what was run.
         used = {name: contestant.settings[name] for name in part.settings}

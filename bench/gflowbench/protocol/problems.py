@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 
-from gflowexplainer.errors import DatasetError, one_of
+from gflowexplainer.errors import one_of
 
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
@@ -58,10 +57,11 @@ class Problem:
     Attributes:
         dataset: Name of the dataset.
         gnn: Name of the kind of GNN.
-        load: Brings both into memory, as what the bench that computes its cells needs.
+        load: Brings both into memory.
         settings: What decides which data and GNN these are.
         architecture: What the GNN is made of, one of :data:`gflowbench.models.MODELS`; ``None`` if not known.
         own_gnn: Whether the GNN may be one of :mod:`gflowbench.models`.
+        links: Whether links are explained; then what is loaded is a :class:`~gflowbench.typed.link_task.LinkTask`.
     """
 
     dataset: str
@@ -70,6 +70,7 @@ class Problem:
     settings: dict[str, Any] = field(default_factory=dict)
     architecture: str | None = None
     own_gnn: bool = True
+    links: bool = False
 
 
 def problem(
@@ -146,22 +147,3 @@ def _trained(dataset: str, seed: int, architecture: str, folder: Path | None, pr
             trained.save(path)
     facts["gnn_accuracies"] = {name: accuracy.share for name, accuracy in accuracies.items()}
     return model, benchmark, facts
-
-
-def accuracy_on(loaded: Loaded, label: Tensor) -> float | None:
-    """Computes the share of explained instances that the GNN classifies right; ``None`` without labels.
-
-    Args:
-        loaded: Dataset and GNN.
-        label: Predicted class of each instance, shape ``[I]``.
-    """
-    graphs = loaded.benchmark.graphs
-    if any("y" not in graph for graph in graphs):
-        return None
-    if loaded.benchmark.task == "node":
-        true = graphs[0].y[loaded.index]
-    else:
-        true = torch.cat([graphs[i].y.reshape(-1) for i in loaded.index.tolist()])
-    if true.numel() != label.numel():
-        raise DatasetError(f"There are {true.numel()} labels 'y' for {label.numel()} instances. Give one each.")
-    return float((true.to(label.device) == label).double().mean())

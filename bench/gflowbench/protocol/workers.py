@@ -70,7 +70,7 @@ class _Worker:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(
-            target=_work, args=(theirs, type(bench), bench.folder, bench.settings), daemon=True
+            target=_work, args=(theirs, bench.folder, bench.settings), daemon=True
         )
         self.process.start()
         theirs.close()
@@ -107,12 +107,12 @@ class _Worker:
         return self.process.exitcode
 
 
-def _work(connection: Connection, kind: type[Bench], folder: Path, settings: ProtocolSettings) -> None:
+def _work(connection: Connection, folder: Path, settings: ProtocolSettings) -> None:
     """What a process does: computes what it is given until the other end is closed."""
     # Ctrl-C reaches every process of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    bench = kind(folder, settings)
+    bench = Bench(folder, settings)
     while True:
         try:
             task = pickle.loads(connection.recv_bytes())

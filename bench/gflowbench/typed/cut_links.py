@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain.algorithm.utils import set_hetero_masks, set_masks
 
-from gflowbench.typed.link_truth import RELATION, EdgeType, LinkTruth, TypedEdge
+from gflowbench.typed.link_task import RELATION, EdgeType, LinkTask, TypedEdge
 
 MOST_MESSAGES = 100_000
 """Edges of all copies of a computation graph in one call of the model, at most."""
@@ -29,7 +29,7 @@ class CutLink:
         num_edges: ``E``.
     """
 
-    task: LinkTruth
+    task: LinkTask
     link: Tensor
     nodes: dict[str, Tensor]
     x: dict[str, Tensor]
@@ -90,7 +90,7 @@ class CutLink:
         return self.task.model(features, index, links)
 
 
-def cut_link(task: LinkTruth, link: Tensor, around: Sequence[TypedEdge]) -> CutLink:
+def cut_link(task: LinkTask, link: Tensor, around: Sequence[TypedEdge]) -> CutLink:
     """Cuts a link out of its graph.
 
     Args:

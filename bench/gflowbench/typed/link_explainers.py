@@ -1,72 +1,43 @@
-"""Explainers of links by one protocol: each gives a score to the edges around a link."""
+"""Explainers of links: ours, those of PyG, and shortest paths by what the model says of them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import networkx
 import torch
 from torch_geometric.explain import Explainer, ExplainerAlgorithm, GNNExplainer
 
+from gflowbench.explainers.gflow import GFlow
 from gflowbench.explainers.masked_model import masks_alone
-from gflowbench.typed.link_truth import LinkTruth, TypedEdge
+from gflowbench.typed.link_task import EDGE, LinkScores, LinkTask, TypedEdge
 from gflowbench.typed.link_ways import edges_along, ends_of_links, flat_graph
 from gflowexplainer import GFlowExplainer
 
-EDGE = {"mode": "binary_classification", "task_level": "edge", "return_type": "raw"}
 PATHS = 60
 """Paths of an explanation that are ranked."""
 
 
-LinkScores = list[dict[TypedEdge, float]]
-"""For each link, the score of each edge that has one."""
+class LinkGFlow(GFlow):
+    """GFlowExplainer through its public face: fitted to training links; edges by the rank of their paths."""
 
+    def fit(self, task: LinkTask, seed: int) -> None:  # type: ignore[override]
+        """Fits the explainer to the training links of ``task``."""
+        self.explainer = GFlowExplainer(**self._options, seed=seed)
+        self.explainer.fit(**task.request(task.train), **self._fitting)
 
-@dataclass(frozen=True)
-class LinkAnswers:
-    """Edge scores of every test link.
-
-    Attributes:
-        scores: For each link, the score of each edge that has one.
-        fit_seconds: What fitting took, once.
-        seconds: What explaining took, a link.
-    """
-
-    scores: LinkScores
-    fit_seconds: float
-    seconds: float
-
-
-def ours(task: LinkTruth, seed: int, num_train: int | None = None, **settings: Any) -> LinkAnswers:
-    """GFlowExplainer through its public face: fitted to training links; edges by the rank of their paths.
-
-    Args:
-        task: The links.
-        seed: Seed of the explainer.
-        num_train: Training links that it is fitted to, at most; all if not given.
-        **settings: Settings of the explainer.
-    """
-    begin = time.perf_counter()
-    algorithm = GFlowExplainer(seed=seed, **settings)
-    links = task.train[:, :num_train]
-    algorithm.fit(
-        task.model, task.graph, edge_label_index=links, edge_type=task.edge_type, model_config=EDGE, progress=False
-    )
-    fitted = time.perf_counter()
-    found = algorithm.explain(task.model, task.graph, edge_label_index=task.test)
-    paths = [explanation.paths(PATHS) for explanation in found]
-    seconds = (time.perf_counter() - fitted) / len(found)
-    scores = []
-    for explanation, ranked in zip(found, paths, strict=True):
-        score: dict[TypedEdge, float] = {}
-        for key in task.edge_index:
-            mask = explanation.edge_mask if task.is_plain else explanation[key].edge_mask
-            score |= {(key, place): float(mask[place]) for place in torch.nonzero(mask).flatten().tolist()}
-        scores.append(score | by_rank(map(task.edge_name, path.edges) for path in ranked))
-    return LinkAnswers(scores, fitted - begin, seconds)
+    def explain(self, task: LinkTask, seed: int) -> LinkScores:  # type: ignore[override]
+        """Scores edges by their probability, and those on the best paths in front of them."""
+        self.explanations = self.explainer.explain(**task.request(task.test), progress=False)
+        scores = []
+        for explanation in self.explanations:
+            score: dict[TypedEdge, float] = {}
+            for key in task.edge_index:
+                mask = explanation.edge_mask if task.is_plain else explanation[key].edge_mask
+                score |= {(key, place): float(mask[place]) for place in torch.nonzero(mask).flatten().tolist()}
+            scores.append(score | by_rank(map(task.edge_name, path.edges) for path in explanation.paths(PATHS)))
+        return scores
 
 
 def by_rank(paths: Iterable[Iterable[TypedEdge]]) -> dict[TypedEdge, float]:
@@ -75,12 +46,12 @@ def by_rank(paths: Iterable[Iterable[TypedEdge]]) -> dict[TypedEdge, float]:
     return {edge: 1.0 + len(order) - number for number, edge in enumerate(order)}
 
 
-def gnn_explainer(task: LinkTruth, seed: int, epochs: int = 100) -> LinkScores:
+def gnn_explainer(task: LinkTask, seed: int, epochs: int = 100) -> LinkScores:
     """PyG's GNNExplainer at edge level: a mask over edges, learned for each link."""
     return pyg_algorithm(task, seed, GNNExplainer(epochs=epochs))
 
 
-def pyg_algorithm(task: LinkTruth, seed: int, algorithm: ExplainerAlgorithm) -> LinkScores:
+def pyg_algorithm(task: LinkTask, seed: int, algorithm: ExplainerAlgorithm) -> LinkScores:
     """Runs an algorithm of PyG at edge level, one link after the other: edges by its mask."""
     torch.manual_seed(seed)
     explainer = Explainer(
@@ -103,25 +74,7 @@ def pyg_algorithm(task: LinkTruth, seed: int, algorithm: ExplainerAlgorithm) -> 
     return scores
 
 
-def shortest_ways(task: LinkTruth, seed: int) -> LinkScores:
-    """No explainer at all: edges on a shortest way between the ends, in either direction; ties by chance."""
-    graph = flat_graph(task)
-    scores = []
-    for one, other in ends_of_links(task):
-        near, far = (networkx.single_source_shortest_path_length(graph, end) for end in (one, other))
-        shortest = near.get(other, 10**6)
-        scores.append(
-            {
-                edge: 1.0
-                for u, v, edges in graph.edges(data="edges")
-                for edge in edges
-                if min(near.get(u, 10**6) + far.get(v, 10**6), near.get(v, 10**6) + far.get(u, 10**6)) + 1 == shortest
-            }
-        )
-    return scores
-
-
-def model_paths(task: LinkTruth, seed: int) -> LinkScores:
+def model_paths(task: LinkTask, seed: int) -> LinkScores:
     """A path baseline: shortest paths, ranked by what the model says where the path is all that there is."""
     graph = flat_graph(task)
     scores = []
@@ -136,7 +89,7 @@ def model_paths(task: LinkTruth, seed: int) -> LinkScores:
 
 
 @torch.no_grad()
-def _alone(task: LinkTruth, path: list[Any], link: torch.Tensor) -> float:
+def _alone(task: LinkTask, path: list[Any], link: torch.Tensor) -> float:
     """Evaluates the model on the nodes of a path."""
     if task.is_plain:
         nodes = torch.tensor([node for _, node in path])

@@ -12,18 +12,18 @@ message-passing layer, the sum over relations; layers are found by the names tha
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.utils import get_embeddings
 
-from gflowbench.explainers.masked_model import check_positive, masks_alone
+from gflowbench.explainers.masked_model import masks_alone
+from gflowbench.explainers.peer import check_positive
 from gflowbench.typed.cut_links import CutLink, cut_link
-from gflowbench.typed.link_explainers import LinkAnswers
-from gflowbench.typed.link_truth import RELATION, EdgeType, LinkTruth, TypedEdge
+from gflowbench.typed.link_task import RELATION, EdgeType, LinkScores, LinkTask, TypedEdge
 from gflowbench.typed.link_ways import edges_around, reach
 from gflowexplainer.errors import ConfigError
 
@@ -31,57 +31,60 @@ _BIAS = 0.01
 """How far coin flips stay away from certainty."""
 
 
-def pg_explainer(
-    task: LinkTruth,
-    seed: int,
-    *,
-    epochs: int = 30,
-    learning_rate: float = 0.005,
-    size: float = 0.01,
-    entropy: float = 0.0005,
-    temperatures: tuple[float, float] = (5.0, 2.0),
-    num_train: int | None = None,
-) -> LinkAnswers:
+@dataclass(kw_only=True, eq=False)
+class LinkPGExplainer:
     """Scores an edge by the probability that a network gives it, learned on the training links.
 
     Args:
-        task: The links.
-        seed: Seed of the network and of the coin flips.
         epochs: Updates, each by all training links.
         learning_rate: Of Adam.
         size: Weight of the sum of a mask.
         entropy: Weight of the mean entropy of its entries.
         temperatures: Of the coin flips, in the first epoch and in the last.
-        num_train: Training links at most; all if not given.
     """
-    check_positive(epochs=epochs, learning_rate=learning_rate)
-    begin = time.perf_counter()
-    embedding, hops = embeddings(task), reach(task)
-    torch.manual_seed(seed)
-    width = next(iter(embedding.values())).size(1)
-    network = nn.Sequential(nn.Linear(4 * width, 64), nn.ReLU(), nn.Linear(64, 1))
-    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    known = [_prepared(task, embedding, link, edges_around(task, link, hops)) for link in task.train[:, :num_train].t()]
-    first, last = temperatures
-    with masks_alone(task.model):
-        for epoch in range(epochs):
-            temperature = first * (last / first) ** (epoch / epochs)
-            optimizer.zero_grad()
-            for cut, inputs in known:
-                mask = coin_flips(network(inputs).view(-1), temperature)
-                loss = -functional.logsigmoid(cut.masked_score(mask))
-                (loss + size * mask.sum() + entropy * _entropy(mask)).backward()
-            optimizer.step()
-    fitted, scores = time.perf_counter(), []
-    for link, around in zip(task.test.t(), task.around, strict=True):
-        with torch.no_grad():
-            chance = network(_prepared(task, embedding, link, around)[1]).view(-1).sigmoid()
-        scores.append(dict(zip(around, chance.tolist(), strict=True)))
-    return LinkAnswers(scores, fitted - begin, (time.perf_counter() - fitted) / task.test.size(1))
+
+    name = "pgexplainer"
+
+    epochs: int = 30
+    learning_rate: float = 0.005
+    size: float = 0.01
+    entropy: float = 0.0005
+    temperatures: tuple[float, float] = (5.0, 2.0)
+
+    def __post_init__(self) -> None:
+        check_positive(epochs=self.epochs, learning_rate=self.learning_rate)
+
+    def fit(self, task: LinkTask, seed: int) -> None:
+        """Trains the network; the seed is that of its weights and of the coin flips."""
+        self._embedding, hops = embeddings(task), reach(task)
+        torch.manual_seed(seed)
+        width = next(iter(self._embedding.values())).size(1)
+        self._network = nn.Sequential(nn.Linear(4 * width, 64), nn.ReLU(), nn.Linear(64, 1))
+        optimizer = torch.optim.Adam(self._network.parameters(), lr=self.learning_rate)
+        known = [_prepared(task, self._embedding, link, edges_around(task, link, hops)) for link in task.train.t()]
+        first, last = self.temperatures
+        with masks_alone(task.model):
+            for epoch in range(self.epochs):
+                temperature = first * (last / first) ** (epoch / self.epochs)
+                optimizer.zero_grad()
+                for cut, inputs in known:
+                    mask = coin_flips(self._network(inputs).view(-1), temperature)
+                    loss = -functional.logsigmoid(cut.masked_score(mask))
+                    (loss + self.size * mask.sum() + self.entropy * _entropy(mask)).backward()
+                optimizer.step()
+
+    @torch.no_grad()
+    def explain(self, task: LinkTask, seed: int) -> LinkScores:
+        """Scores the edges around each link."""
+        scores = []
+        for link, around in zip(task.test.t(), task.around, strict=True):
+            chance = self._network(_prepared(task, self._embedding, link, around)[1]).view(-1).sigmoid()
+            scores.append(dict(zip(around, chance.tolist(), strict=True)))
+        return scores
 
 
 @torch.no_grad()
-def embeddings(task: LinkTruth) -> dict[str, Tensor]:
+def embeddings(task: LinkTask) -> dict[str, Tensor]:
     """Returns what arrives at each node in the last layer, by type, shapes ``[N, H]``; 0 where nothing can."""
     graph, model = task.graph, task.model
     if task.is_plain:
@@ -122,7 +125,7 @@ def coin_flips(logits: Tensor, temperature: float) -> Tensor:
 
 
 def _prepared(
-    task: LinkTruth, embedding: dict[str, Tensor], link: Tensor, around: Sequence[TypedEdge]
+    task: LinkTask, embedding: dict[str, Tensor], link: Tensor, around: Sequence[TypedEdge]
 ) -> tuple[CutLink, Tensor]:
     """Cuts a link out, with what the network sees of each of its edges, shape ``[E, 4 H]``."""
     cut = cut_link(task, link, around)

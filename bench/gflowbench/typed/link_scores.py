@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from gflowbench.typed.link_truth import LinkTruth, TypedEdge
+if TYPE_CHECKING:
+    from gflowbench.typed.link_task import LinkTask, TypedEdge
 
 Edge = TypeVar("Edge", bound=Hashable)
 DEPTHS = (3, 5, 10, 20, 50, 100)
@@ -36,7 +37,7 @@ def ranking_of(score: Mapping[Edge, float], seed: int) -> list[Edge]:
 
 
 def score_links(
-    scores: Sequence[Mapping[TypedEdge, float]], task: LinkTruth, seed: int
+    scores: Sequence[Mapping[TypedEdge, float]], task: LinkTask, seed: int
 ) -> tuple[float, dict[int, float]]:
     """Scores an explainer on the links of a task: edges that a link does not depend on are left out.
 

@@ -10,10 +10,10 @@ import networkx
 import torch
 from torch import Tensor
 
-from gflowbench.typed.link_truth import RELATION, LinkTruth, TypedEdge
+from gflowbench.typed.link_task import RELATION, LinkTask, TypedEdge
 
 
-def flat_graph(task: LinkTruth, edges: Iterable[TypedEdge] | None = None) -> networkx.Graph:
+def flat_graph(task: LinkTask, edges: Iterable[TypedEdge] | None = None) -> networkx.Graph:
     """Returns the graph with nodes (type, id) and, at each pair of neighbours, all edges between them.
 
     Args:
@@ -31,13 +31,13 @@ def flat_graph(task: LinkTruth, edges: Iterable[TypedEdge] | None = None) -> net
     return graph
 
 
-def ends_of_links(task: LinkTruth) -> list[tuple[Hashable, Hashable]]:
+def ends_of_links(task: LinkTask) -> list[tuple[Hashable, Hashable]]:
     """Returns both ends of each link to explain, by type and id."""
     source, target = task.end_types
     return [((source, one), (target, other)) for one, other in task.test.t().tolist()]
 
 
-def edges_along(task: LinkTruth, graph: networkx.Graph, path: Sequence[Any]) -> list[TypedEdge]:
+def edges_along(task: LinkTask, graph: networkx.Graph, path: Sequence[Any]) -> list[TypedEdge]:
     """Returns the edges of a path, those that run along it where there are any."""
     found = []
     for u, v in pairwise(path):
@@ -81,7 +81,7 @@ def ways_between(
     return found[:most_ways]
 
 
-def reach(task: LinkTruth) -> int:
+def reach(task: LinkTask) -> int:
     """Returns how many steps against the edges the farthest node that a link depends on is from the nearer end."""
     farthest = 0
     for (one, other), around in zip(ends_of_links(task), task.around, strict=True):
@@ -91,7 +91,7 @@ def reach(task: LinkTruth) -> int:
     return farthest
 
 
-def edges_around(task: LinkTruth, link: Tensor, num_hops: int) -> list[TypedEdge]:
+def edges_around(task: LinkTask, link: Tensor, num_hops: int) -> list[TypedEdge]:
     """Lists the edges between nodes within some hops, against the edges, of either end of a link ``[2]``."""
     features = {RELATION[0]: task.graph.x} if task.is_plain else task.graph.x_dict
     inside = {kind: torch.zeros(x.size(0), dtype=torch.bool) for kind, x in features.items()}

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import k_hop_subgraph
 
-from gflowbench.typed.link_truth import RELATION, LinkTruth, TypedEdge
+from gflowbench.typed.link_task import RELATION, LinkTask, TypedEdge
 from gflowexplainer.errors import DatasetError
 
 _MOTIFS, _BASE, _DEGREE, _CODE, _NUM_HOPS = 120, 300, 3, 64, 2
@@ -99,8 +99,13 @@ def fit_link_gnn(graph: Data, present: Tensor, absent: Tensor, seed: int, epochs
     return model, float(right.float().mean())
 
 
-def load_motif_links(seed: int) -> LinkTruth:
-    """Draws a graph, trains a GNN on it, and gives the test links that it predicts with their two true paths."""
+def load_motif_links(seed: int, num_train: int | None = None) -> LinkTask:
+    """Draws a graph, trains a GNN on it, and returns the test links that it predicts with their two true paths.
+
+    Args:
+        seed: Seed of graph and GNN.
+        num_train: Training links that explainers may be fitted to, at most; all if not given.
+    """
     graph, motifs, absent = make_motif_links(seed)
     present = motifs[:, :2].t()
     model, accuracy = fit_link_gnn(graph, present, absent, seed)
@@ -117,7 +122,7 @@ def load_motif_links(seed: int) -> LinkTruth:
         for one, other, *middles in motifs[test].tolist()
     ]
     around = [_around(graph, ends) for ends in motifs[test, :2].tolist()]
-    return LinkTruth(graph, model, None, present[:, train], present[:, test], paths, around)
+    return LinkTask(graph, model, None, present[:, train[:num_train]], present[:, test], paths, around)
 
 
 def _around(graph: Data, ends: list[int]) -> list[TypedEdge]:

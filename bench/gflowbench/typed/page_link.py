@@ -29,15 +29,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gflowbench.explainers.masked_model import check_positive, masks_alone
+from gflowbench.explainers.masked_model import masks_alone
+from gflowbench.explainers.peer import check_positive
 from gflowbench.typed.cut_links import CutLink, cut_link
-from gflowbench.typed.link_explainers import PATHS, LinkScores, by_rank
-from gflowbench.typed.link_truth import LinkTruth, TypedEdge
+from gflowbench.typed.link_explainers import PATHS, by_rank
+from gflowbench.typed.link_task import LinkScores, LinkTask, TypedEdge
 from gflowbench.typed.link_ways import edges_along, ends_of_links, flat_graph, reach, ways_between
 
 
 def page_link(
-    task: LinkTruth,
+    task: LinkTask,
     seed: int,
     *,
     epochs: int = 20,
@@ -99,7 +100,7 @@ class PricedPaths:
         edges: The edges of each of ``P`` paths.
     """
 
-    def __init__(self, task: LinkTruth, edges: Sequence[TypedEdge], ends: Sequence[Hashable], most_steps: int) -> None:
+    def __init__(self, task: LinkTask, edges: Sequence[TypedEdge], ends: Sequence[Hashable], most_steps: int) -> None:
         graph, place = flat_graph(task, edges), {edge: number for number, edge in enumerate(edges)}
         arriving: Counter[Hashable] = Counter(task.ends_of(edge)[1] for edge in edges)
         ways = ways_between(graph, ends[0], ends[1], most_steps)
@@ -135,7 +136,7 @@ def path_loss(weight: Tensor, on: Tensor, on_paths: float, off_paths: float) -> 
     return loss
 
 
-def pruned(task: LinkTruth, around: Sequence[TypedEdge], ends: Sequence[Hashable], core: int) -> list[TypedEdge]:
+def pruned(task: LinkTask, around: Sequence[TypedEdge], ends: Sequence[Hashable], core: int) -> list[TypedEdge]:
     """Takes away nodes at which fewer than ``core`` edges arrive, with their edges, until none is left but the ends."""
     edges = list(around)
     while True:

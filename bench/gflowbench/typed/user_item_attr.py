@@ -11,7 +11,7 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import k_hop_subgraph
 
 from gflowbench.datasets.reference import read_reference, reference_folder
-from gflowbench.typed.link_truth import EdgeType, LinkTruth, TypedEdge
+from gflowbench.typed.link_task import EdgeType, LinkTask, TypedEdge
 from gflowexplainer.errors import DatasetError
 
 LIKES: EdgeType = ("user", "likes", "item")
@@ -59,7 +59,7 @@ class UserItemGnn(nn.Module):
         return (hidden["user"][edge_label_index[0]] * hidden["item"][edge_label_index[1]]).sum(dim=1)
 
 
-def load_user_item_attr(num_train: int = 64) -> LinkTruth:
+def load_user_item_attr(num_train: int = 64) -> LinkTask:
     """Reads the published data and weights; the links are the test links that the GNN predicts.
 
     Args:
@@ -94,7 +94,7 @@ def load_user_item_attr(num_train: int = 64) -> LinkTruth:
         paths.append([[number[tuple(edge)] for edge in path.tolist()] for path in edges])
     test_pairs = pairs[:, test]
     around = computation_edges(graph, test_pairs, LIKES, NUM_HOPS)
-    return LinkTruth(graph, model.eval(), LIKES, pairs[:, train[:num_train]], test_pairs, paths, around)
+    return LinkTask(graph, model.eval(), LIKES, pairs[:, train[:num_train]], test_pairs, paths, around)
 
 
 def _renamed(weights: dict[str, Tensor], edge_types: list[EdgeType]) -> dict[str, Tensor]:

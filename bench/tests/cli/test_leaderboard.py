@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 from gflowbench.cli.leaderboard import leaderboard
 from gflowbench.suites import logic_suite
+from gflowbench.typed import motif_links
 
 MINE = """
 from gflowbench.explainers.floors import Degree
@@ -37,11 +38,8 @@ def test_one_page_with_an_explainer_of_ones_own(run, tmp_path: Path):
     assert lines[0].split("|")[2].split("(")[0] == lines[1].split("|")[2].split("(")[0]
 
 
-def test_links_come_on_the_same_page(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from gflowbench.leaderboard import link_suite
-    from gflowbench.typed.toy_links import shared_neighbours
-
-    monkeypatch.setattr(link_suite, "load_motif_links", lambda seed: shared_neighbours())
+def test_links_come_on_the_same_page(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_neighbours):
+    monkeypatch.setattr(motif_links, "load_motif_links", lambda seed, num_train: shared_neighbours)
     arguments = ("--suite", "logic,links", "--tasks", "or,motif-links", "--fast", "--explainers",
                  "random,shortest-ways,nothing", "--explainer", "torch_geometric.explain:DummyExplainer")  # fmt: skip
     result = run(*arguments)
@@ -52,7 +50,7 @@ def test_links_come_on_the_same_page(run, tmp_path: Path, monkeypatch: pytest.Mo
     assert "| shortest-ways |" not in logic
     assert "| DummyExplainer |" in logic
     assert "| DummyExplainer |" in links
-    assert "left out: nothing on motif-links: they explain nodes and graphs, not links" in links
+    assert "left out: nothing on motif-links: it explains nodes and graphs, not links" in links
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "runs/leaderboard/links/cells").iterdir()}
     assert len(before) == 3
     assert run(*arguments).exit_code == 0
@@ -65,7 +63,7 @@ def test_what_is_not_there_is_refused(run):
         (("--suite", "logic", "--tasks", "tree-grid"), "task"),
         (("--explainer", "gflowbench.explainers.floors:Degree"), "Give it another name"),
         (("--suite", "logic", "--explainers", "shortest-ways"), "explainer"),
-        (("--suite", "links", "--explainers", "subgraphx"), "explains links"),
+        (("--suite", "links", "--explainers", "subgraphx"), "not links"),
     ]:
         result = run(*arguments)
         assert result.exit_code != 0

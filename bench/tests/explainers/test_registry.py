@@ -56,3 +56,11 @@ def test_an_explainer_says_which_models_it_knows():
     assert misfit("degree-decomposition", "gcn") == ""
     assert "gflowbench.models only" in misfit("degree-decomposition", "gcn", own_gnn=False)
     assert misfit("random", "gcn", own_gnn=False) == ""
+
+
+def test_a_variant_of_ours_has_its_settings_and_its_name():
+    made = create("gflow-tb", max_nodes=5)
+    assert (made.name, made.settings.objective, made.settings.max_nodes) == ("gflow-tb", "trajectory_balance", 5)
+    assert create("gflow-sequence").settings.parents == "sequence"
+    with pytest.raises(ConfigError, match="gflow-tb"):
+        create("gflow-tb", objective="flow_matching")

@@ -168,7 +168,7 @@ def test_scores_that_do_not_fit_are_a_failure(problems, tmp_path):
             return type(scores)(scores.node[1:], scores.edge)
 
     record = evaluate(problems[:1], [Contestant("short", lambda: Short([]))], seeds=[0], out=tmp_path)
-    assert "'short' returned 'node'" in record.cells[0].error
+    assert "'counted' returned 'node'" in record.cells[0].error
 
 
 def test_inductive_fits_on_some_and_explains_the_others(problems, tmp_path):

@@ -3,9 +3,8 @@ import torch
 
 from gflowbench.datasets import reference_folder
 from gflowbench.metrics import MetricSettings
-from gflowbench.protocol import Contestant, Loaded, ProtocolSettings, evaluate, problem
-from gflowbench.protocol.problems import accuracy_on
-from gflowexplainer.errors import ConfigError, DatasetError
+from gflowbench.protocol import Contestant, ProtocolSettings, evaluate, problem
+from gflowexplainer.errors import ConfigError
 
 REFERENCE = reference_folder()
 needs_reference = pytest.mark.skipif(
@@ -24,18 +23,6 @@ def test_unknown_names_are_answered_with_the_nearest():
         problem("tree-cycles", "trained", architecture="gcnn")
 
 
-def test_accuracy_on_the_explained_instances(two_triangles, molecules, count_neighbors, mean_degree):
-    nodes = Loaded(count_neighbors, two_triangles, two_triangles.index)
-    assert accuracy_on(nodes, torch.tensor([1, 1])) == 0.5
-    graphs = Loaded(mean_degree, molecules, molecules.index)
-    assert accuracy_on(graphs, torch.tensor([1, 1, 0])) == pytest.approx(2 / 3)
-    with pytest.raises(DatasetError, match="3 labels 'y' for 2 instances"):
-        accuracy_on(graphs, torch.tensor([1, 1]))
-    del molecules.graphs[0].y
-    assert accuracy_on(graphs, torch.tensor([1, 1, 0])) is None
-
-
-@needs_reference
 def test_published_problems_load_with_the_published_ids():
     assert problem("tree-cycles").load().index.tolist() == list(range(511, 871, 6))
     assert len(problem("tree-cycles", instances="all-roles").load().index) == 360

@@ -7,7 +7,6 @@ from gflowbench.explainers.masked_model import masks_alone
 from gflowbench.typed import cut_links
 from gflowbench.typed.cut_links import cut_link
 from gflowbench.typed.motif_links import load_motif_links
-from gflowbench.typed.toy_links import shared_attributes
 
 
 def test_copies_are_scored_as_the_whole_graph_without_edges(monkeypatch):
@@ -25,8 +24,8 @@ def test_copies_are_scored_as_the_whole_graph_without_edges(monkeypatch):
             assert float(score) == pytest.approx(float(wanted), abs=1e-4)
 
 
-def test_masks_weigh_messages_of_a_typed_link():
-    task = shared_attributes()
+def test_masks_weigh_messages_of_a_typed_link(shared_attributes):
+    task = shared_attributes
     cut = cut_link(task, task.test[:, 0], task.around[0])
     mask = torch.tensor([1.0, 0.5, 1.0, 0.25, 1.0])  # the user's attribute 1 and the item's
     with masks_alone(task.model):

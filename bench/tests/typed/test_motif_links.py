@@ -3,7 +3,8 @@ from functools import partial
 import networkx
 import torch
 
-from gflowbench.typed.link_explainers import gnn_explainer, model_paths, shortest_ways
+from gflowbench.typed.link_explainers import gnn_explainer, model_paths
+from gflowbench.typed.link_floors import shortest_ways
 from gflowbench.typed.link_scores import edge_auc
 from gflowbench.typed.motif_links import load_motif_links, make_motif_links
 

@@ -6,12 +6,11 @@ import networkx
 import pytest
 import torch
 
+from gflowbench.explainers.registry import create
 from gflowbench.typed.cut_links import cut_link
-from gflowbench.typed.link_peers import create_link_peer
 from gflowbench.typed.link_scores import score_links
-from gflowbench.typed.link_truth import RELATION
+from gflowbench.typed.link_task import RELATION
 from gflowbench.typed.page_link import PricedPaths, first_mask, path_loss, pruned
-from gflowbench.typed.toy_links import shared_attributes, shared_neighbours
 
 ENDS = (("node", 0), ("node", 3))
 
@@ -20,16 +19,16 @@ def named(task, edges):
     return {tuple(end for _, end in task.ends_of(edge)) for edge in edges}
 
 
-def test_the_core_keeps_the_ways_between_both_ends():
-    task = shared_neighbours()
+def test_the_core_keeps_the_ways_between_both_ends(shared_neighbours):
+    task = shared_neighbours
     # At 5 and 7 one edge arrives, then at 4 and 6.
     found = named(task, pruned(task, task.around[0], ENDS, 2))
     assert found == {(0, 1), (1, 0), (1, 3), (3, 1), (0, 2), (2, 0), (2, 3), (3, 2)}
     assert pruned(task, task.around[0], ENDS, 1) == task.around[0]
 
 
-def test_paths_cost_their_masks_and_degrees_as_in_a_search():
-    task = shared_neighbours()
+def test_paths_cost_their_masks_and_degrees_as_in_a_search(shared_neighbours):
+    task = shared_neighbours
     edges = task.around[0]
     weight = torch.rand(len(edges), generator=torch.Generator().manual_seed(3)) * 0.9 + 0.05
     paths = PricedPaths(task, edges, ENDS, 4)
@@ -53,8 +52,8 @@ def test_the_loss_of_paths_by_hand():
     assert float(path_loss(weight, torch.tensor([], dtype=torch.long), 1.0, 1.0)) == pytest.approx(0.45)
 
 
-def test_first_masks_are_smaller_where_there_are_more_nodes():
-    task = shared_attributes()
+def test_first_masks_are_smaller_where_there_are_more_nodes(shared_attributes):
+    task = shared_attributes
     cut = cut_link(task, task.test[:, 0], task.around[0])
     drawn = torch.randn(5, generator=torch.Generator().manual_seed(0))
     # Three attributes with two users, then with one item.
@@ -62,16 +61,16 @@ def test_first_masks_are_smaller_where_there_are_more_nodes():
     assert torch.allclose(first_mask(cut, torch.Generator().manual_seed(0)), drawn * scale)
 
 
-def test_the_path_that_decides_is_ranked_first():
-    task = shared_neighbours()
+def test_the_path_that_decides_is_ranked_first(shared_neighbours, shared_attributes):
+    task = shared_neighbours
     # A way around through 4 and 6, longer and of no use to the model.
     task.graph.edge_index = torch.cat([task.graph.edge_index, torch.tensor([[4, 6], [6, 4]])], dim=1)
     around = [(RELATION, place) for place in range(task.graph.num_edges)]
     more = type(task)(task.graph, task.model, None, task.train, task.test, task.paths, [around, around])
-    for graph in (more, shared_attributes()):
-        answers = create_link_peer("page-link", core=1).explain(graph, 0)
-        auc, hits = score_links(answers.scores, graph, 0)
+    for graph in (more, shared_attributes):
+        scores = create("page-link", links=True, core=1).explain(graph, 0)
+        auc, hits = score_links(scores, graph, 0)
         assert auc == 1.0
         assert hits[3] == 1.0
-    masks = create_link_peer("page-link", core=1, ranked=0).explain(more, 0).scores[0]
+    masks = create("page-link", links=True, core=1, ranked=0).explain(more, 0)[0]
     assert all(0 < value < 1 for value in masks.values())

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gflowbench.datasets.reference import reference_folder
-from gflowbench.typed.link_explainers import shortest_ways
+from gflowbench.typed.link_floors import shortest_ways
 from gflowbench.typed.link_scores import edge_auc
 from gflowbench.typed.user_item_attr import load_user_item_attr
 
