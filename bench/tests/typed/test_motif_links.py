@@ -3,6 +3,7 @@ from functools import partial
 import networkx
 import torch
 
+from gflowbench.explainers.registry import create
 from gflowbench.typed.link_explainers import gnn_explainer, model_paths
 from gflowbench.typed.link_floors import shortest_ways
 from gflowbench.typed.link_scores import edge_auc
@@ -40,8 +41,7 @@ def test_the_truth_is_found_by_who_knows_it_and_peers_run():
 def test_our_paths_are_named_as_the_truth_is():
     task = load_motif_links(0)
     few = type(task)(task.graph, task.model, None, task.train[:, :4], task.test[:, :2], task.paths[:2], task.around[:2])
-    from gflowbench.typed.link_explainers import ours
-
-    answers = ours(few, 0, max_nodes=4, epochs=1, num_contexts=2)
-    assert all(set(score) & set(around) for score, around in zip(answers.scores, few.around, strict=True))
+    explainer = create("gflow", links=True, max_nodes=4)
+    explainer.fit(few, 0)
+    assert all(set(score) & set(around) for score, around in zip(explainer.explain(few, 0), few.around, strict=True))
     assert torch.is_tensor(few.edge_index["node", "edge", "node"])
