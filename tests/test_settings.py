@@ -22,7 +22,6 @@ NAMES = {
         "batch_size",
         "rollouts",
         "descents",
-        "replays",
         "seed",
     ],
     "real": [
@@ -64,8 +63,8 @@ def test_every_setting_is_tested_here() -> None:
     + [(name, value) for name in NAMES["real"] for value in (True, "7", None, float("inf"), float("nan"))]
     + [(name, value) for name in NAMES["switch"] for value in (1, "yes", None)]
     + [(name, value) for name in NAMES["choice"] for value in ("nonsense", 3, None)]
-    + [(name, value) for name in NAMES["whole"] if name not in ("replays", "max_updates", "seed") for value in (0, -1)]
-    + [(name, -1) for name in ("replays", "epsilon", "weight_decay", "clip_norm", "max_updates")]
+    + [(name, value) for name in NAMES["whole"] if name not in ("max_updates", "seed") for value in (0, -1)]
+    + [(name, -1) for name in ("epsilon", "weight_decay", "clip_norm", "max_updates")]
     + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
     + [(name, value) for name in ("final_rate", "locator_share") for value in (0, -0.1, 1.5)]
     + [("keep_probability", value) for value in (-0.1, 1.5)]
@@ -107,7 +106,7 @@ def test_messages_say_what_to_do(values: dict[str, Any], message: str) -> None:
         {"min_nodes": 8},
         {"max_updates": 0, "removal": "isolate"},
         {"keep_probability": 1, "final_rate": 1, "locator_share": 1.0},
-        {"epsilon": 0, "clip_norm": 0, "weight_decay": 0, "replays": 0},
+        {"epsilon": 0, "clip_norm": 0, "weight_decay": 0},
         {"epsilon": 1, "beta": 1e-9, "seed": -3},
     ],
 )

@@ -25,7 +25,7 @@ from gflowexplainer import SubgraphExplanation
 from gflowexplainer.report import Case
 from gflowexplainer.report.run_folder import Run
 from gflowexplainer.report.truth import own_motif
-from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.checkpoint import METRICS
 
 FLOORS = ("random", "distance", "probability")
 PEERS: dict[str, dict[str, Any]] = {"gnnexplainer": {"epochs": 50}, "pgexplainer": {}}

@@ -38,8 +38,8 @@ from gflowexplainer.model.typed import TypedPredictor
 from gflowexplainer.ops.memory import batch_budget
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
+from gflowexplainer.training.checkpoint import writing
 from gflowexplainer.training.distributed import Fabric, Ranks
-from gflowexplainer.training.folder import writing
 from gflowexplainer.training.trainer import Callback, Trainer, learning
 
 _MOST_ALONE = 100

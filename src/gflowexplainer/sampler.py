@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -14,10 +14,9 @@ from gflowexplainer.errors import CheckpointError
 from gflowexplainer.evidence.learned import Learned, learn
 from gflowexplainer.flow import objectives
 from gflowexplainer.flow.network import SIZES, FlowNetwork, NetworkInputs
-from gflowexplainer.flow.objectives import Loss, VisitedFlows
+from gflowexplainer.flow.objectives import Loss, VisitedFlows, Visits
 from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
-from gflowexplainer.flow.visits import Visits
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
@@ -151,9 +150,9 @@ class FlowSampler:
         """Returns the start node of rollouts on ``instance`` ``[R]``, or ``None`` where they begin with nothing."""
         return self.network.starts(self.network_inputs, instance)
 
-    def encode(self, instance: Tensor | None = None) -> Any:
-        """Returns what the policy makes of the instances, or of ``instance`` ``[R]`` among them."""
-        return self.network.policy.encode(self.instances, self.network_inputs.features, instance)
+    def encode(self) -> Any:
+        """Returns what the policy makes of the instances."""
+        return self.network.policy.encode(self.instances, self.network_inputs.features)
 
     def log_rewards(self, rollouts: Rollouts) -> Tensor:
         """Returns the log-reward of every state that rollouts visited, shape ``[U]``; 0 where one cannot end."""
@@ -162,32 +161,27 @@ class FlowSampler:
         value = self.reward.log_reward(states.subgraphs[ends], states.can_grow[ends])
         return value.new_zeros(len(states)).index_copy_(0, ends, value)
 
-    def objective(self, rollouts: Rollouts) -> Callable[[], Loss]:
-        """Prepares the objective on all states that rollouts visited.
-
-        All that the weights do not change is computed here, once; what is returned evaluates the objective under the
-        weights as they then are, with gradients, as often as it is called.
-        """
+    def objective(self, rollouts: Rollouts) -> Loss:
+        """Evaluates the objective on all states that rollouts visited, with gradients."""
         policy, settings, states = self.network.policy, self.settings, rollouts.states
         visits = Visits.of(rollouts, self.log_rewards(rollouts), settings.measure, settings.parents)
-        parents = states.parents(settings.parents) if settings.objective.needs_inflow else None
-        flows_of = policy.prepare(self.instances, self.network_inputs.features, states, parents)
+        encoding = self.encode()
+        action, stop = policy.log_flows(encoding, states)
         at, taken = rollouts.state, rollouts.chosen.clamp(min=0)
-        last = at[rollouts.last]
-        instance, start = states.instance[last], states.members[last, 0] if states.rooted else None
-
-        def evaluate() -> Loss:
-            action, stop, inflow = flows_of()
-            flows = VisitedFlows(
-                visits,
-                out=log_outflow(states, action, stop).index_select(0, at),
-                stop=stop.index_select(0, at),
-                taken=action.index_select(0, taken) if action.numel() else stop.index_select(0, at),
-                inflow=None if inflow is None else inflow.index_select(0, at),
-            )
-            if settings.objective.learns_partition:
-                log_partition = self.network.log_partition(self.network_inputs, instance, start)
-                return objectives.trajectory_balance(flows, log_partition)
-            return getattr(objectives, settings.objective.value)(flows)
-
-        return evaluate
+        inflow = None
+        if settings.objective.needs_inflow:
+            entering = policy.log_inflows(encoding, states, states.parents(settings.parents))
+            inflow = torch.logsumexp(entering, dim=1).index_select(0, at)
+        flows = VisitedFlows(
+            visits,
+            out=log_outflow(states, action, stop).index_select(0, at),
+            stop=stop.index_select(0, at),
+            taken=action.index_select(0, taken) if action.numel() else stop.index_select(0, at),
+            inflow=inflow,
+        )
+        if settings.objective.learns_partition:
+            last = at[rollouts.last]
+            start = states.members[last, 0] if states.rooted else None
+            log_partition = self.network.log_partition(self.network_inputs, states.instance[last], start)
+            return objectives.trajectory_balance(flows, log_partition)
+        return getattr(objectives, settings.objective.value)(flows)

@@ -76,7 +76,6 @@ class Settings:
         descents: Steps of gradient descent that an update makes on what was grown.
         epsilon: Share of uniform choices while training.
         temperature: Of the policy's choices while training.
-        replays: Good subgraphs of earlier epochs that are rebuilt in another order, for each instance.
         learning_rate: Of Adam; falls to ``final_rate`` times itself along a half cosine.
         final_rate: See ``learning_rate``; 1 keeps it constant.
         weight_decay: Decoupled weight decay.
@@ -111,7 +110,6 @@ class Settings:
     descents: int = 4
     epsilon: float = 0.05
     temperature: float = 1.0
-    replays: int = 0
     learning_rate: float = 1e-2
     final_rate: float = 0.05
     weight_decay: float = 0.0
@@ -126,7 +124,7 @@ class Settings:
         counts = ("max_nodes", "min_nodes", "num_contexts", "max_graph_nodes", "hidden", "epochs", "batch_size")
         for name in (*counts, "rollouts", "descents"):
             self._at_least(name, 1)
-        for name in ("replays", "epsilon", "weight_decay", "clip_norm", "max_updates"):
+        for name in ("epsilon", "weight_decay", "clip_norm", "max_updates"):
             self._at_least(name, 0)
         for name in ("beta", "temperature", "learning_rate"):
             if getattr(self, name) <= 0:
@@ -179,11 +177,10 @@ class Settings:
 
     def _check_links(self) -> None:
         """Refuses what compares states that may stop: before both ends of a link are joined, none may."""
-        if self.objective in (Objective.detailed_balance, Objective.subtrajectory_balance) or self.replays:
-            what = f"replays={self.replays}" if self.replays else f"'{self.objective}'"
+        if self.objective in (Objective.detailed_balance, Objective.subtrajectory_balance):
             raise ConfigError(
-                f"{what} does not work for links, whose explanations may not stop before both ends are joined. "
-                "Use 'log_partition_variance', without replays."
+                f"'{self.objective}' does not work for links, whose explanations may not stop before both ends are "
+                "joined. Use 'log_partition_variance'."
             )
 
     def _check_measure(self) -> None:

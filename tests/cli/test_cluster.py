@@ -10,8 +10,7 @@ import pytest
 from safetensors.torch import load_file
 
 from gflowexplainer.inference.explainer_file import FILE
-from gflowexplainer.training.checkpoint import CHECKPOINT
-from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.checkpoint import CHECKPOINT, METRICS
 
 NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")
 FEW = ("--preset", "context", "--max-nodes", "3", "--set", "num_contexts=4", "--set", "hidden=16")

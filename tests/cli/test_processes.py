@@ -10,8 +10,7 @@ import time
 
 import pytest
 
-from gflowexplainer.training.checkpoint import CHECKPOINT
-from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.checkpoint import CHECKPOINT, METRICS
 from gflowexplainer.version import __version__
 
 PROGRAM = (sys.executable, "-m", "gflowexplainer")

@@ -1,12 +1,15 @@
+import math
+
+import networkx as nx
 import pytest
 import torch
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow.network import FlowNetwork, NetworkInputs
+from gflowexplainer.flow.network import FlowNetwork, NetworkInputs, node_features
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import subgraph_keys
 from gflowexplainer.settings import Settings
-from gflowexplainer.testing import house, random_graph
+from gflowexplainer.testing import house, random_graph, star
 
 
 def network_on(settings, level="node"):
@@ -59,13 +62,6 @@ def test_an_untouched_network_explains_other_instances():
     assert torch.equal(subgraph_keys(alone.instances, mine), subgraph_keys(instances, one)[2:])
 
 
-def test_a_greedy_answer_is_one_answer():
-    network, inputs = network_on(Settings(max_nodes=4))
-    several = torch.tensor([0, 0, 0])
-    greedy = network.sample(inputs, several, 1, greedy=True).subgraphs
-    assert torch.equal(greedy.members[0], greedy.members[2])
-
-
 def test_rewards_that_need_a_start_refuse_to_start_anywhere():
     with pytest.raises(ConfigError, match="start='locator'"):
         network_on(Settings(reward="regularized"), level="graph")
@@ -78,3 +74,31 @@ def test_learned_partition_functions(objective, rows):
     value = network.log_partition(inputs, every, inputs.instances.center)
     assert value.shape == (rows, 1)
     assert torch.isfinite(value).all()
+
+
+def test_features_are_x_degree_distance_and_embedding():
+    graph = random_graph(12, 0.1, seed=4)
+    instances = Instances.around_nodes(graph.x, graph.edge_index, [3], 2)
+    embedding = torch.randn(instances.num_nodes, 5, generator=torch.Generator().manual_seed(0))
+    features = node_features(instances, embedding, 2)
+    assert features.shape == (instances.num_nodes, 3 + 1 + 3 + 5)
+    torch.testing.assert_close(features[:, :3], instances.x)
+    torch.testing.assert_close(features[:, 7:], embedding)
+    inside = nx.Graph(instances.edge_index.t().tolist())
+    for node in range(instances.num_nodes):
+        assert float(features[node, 3]) == pytest.approx(math.log1p(inside.degree(node)), rel=1e-6)
+        hops = nx.shortest_path_length(inside, node, int(instances.center[0]))
+        assert features[node, 4:7].argmax() == hops
+
+
+def test_a_graph_has_no_distances():
+    instances = Instances.of_graphs([star(3)])
+    assert node_features(instances, None, 2)[:, 4:].abs().sum() == 0
+
+
+def test_wide_features_are_left_to_the_embeddings(monkeypatch):
+    monkeypatch.setattr("gflowexplainer.flow.network.WIDE", 2)
+    instances = Instances.of_graphs([star(3)])
+    embedding = torch.ones(instances.num_nodes, 5)
+    assert node_features(instances, embedding, 2).size(1) == 1 + 3 + 5
+    assert node_features(instances, None, 2).size(1) == 3 + 1 + 3

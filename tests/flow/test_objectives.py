@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from gflowexplainer.flow import objectives
-from gflowexplainer.flow.objectives import VisitedFlows
-from gflowexplainer.flow.visits import Visits
+from gflowexplainer.flow.objectives import VisitedFlows, Visits
 
 R0, R1, R2 = 1.0, 2.0, 3.0
 

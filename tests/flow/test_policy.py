@@ -4,7 +4,6 @@ import torch
 from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.flow.paper_policy import PaperPolicy
-from gflowexplainer.flow.sampling import grow_uniformly, roll_out
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import TOO_SMALL
 from gflowexplainer.testing import house, random_graph, star
@@ -80,26 +79,6 @@ def test_gradients_reach_every_parameter(name):
         assert torch.isfinite(parameter.grad).all(), label
 
 
-def test_a_batch_in_parts_has_the_same_flows_and_gradients(monkeypatch):
-    policy, _, states = setup("additive", True)
-    found = []
-
-    def encode():
-        return policy.encode(states.instances, states.instances.x.double())
-
-    for bound in (1 << 18, 5):
-        monkeypatch.setattr("gflowexplainer.flow.additive_policy._ENTRIES_AT_ONCE", bound)
-        policy.zero_grad()
-        action, stop = policy.log_flows(encode(), states)
-        assert action.numel() > 5
-        (action.square().sum() + stop.sum()).backward()
-        found.append([action.detach(), stop.detach(), *(p.grad.clone() for p in policy.parameters())])
-    for whole, parts in zip(*found, strict=True):
-        torch.testing.assert_close(parts, whole)
-    with torch.no_grad():
-        torch.testing.assert_close(policy.log_flows(encode(), states)[0], found[1][0])
-
-
 @pytest.mark.parametrize("name", POLICIES)
 def test_an_empty_state_never_stops(name):
     policy, encoding, states = setup(name, False)
@@ -126,62 +105,3 @@ def test_features_are_standardised_by_what_was_seen_in_training():
     # A constant feature keeps its unit; it must not be divided by zero.
     torch.testing.assert_close(policy.standardize(seen), torch.tensor([[-1.0, 0.0], [1.0, 0.0]]))
     assert "feature_mean" in policy.state_dict()
-
-
-def test_sums_over_members_keep_their_scale_whatever_the_size_bound():
-    instances = Instances.of_graphs([house()])
-    known = []
-    for bound in (4, 16):
-        policy = AdditivePolicy(3, bound)
-        with torch.no_grad():
-            for parameter in policy.per_node.parameters():
-                parameter.fill_(0.5)
-            known.append(policy.encode(instances, instances.x))
-    # Four members of a bound of 16 say half of what they say of a bound of 4; start node and candidate say the same.
-    torch.testing.assert_close(known[1].member, known[0].member / 2)
-    torch.testing.assert_close(known[1].candidate, known[0].candidate)
-    torch.testing.assert_close(known[1].root, known[0].root)
-
-
-def test_nodes_that_no_state_can_reach_need_no_encoding():
-    torch.manual_seed(2)
-    instances = Instances.of_graphs([random_graph(14, 0.15, 3), house()])
-    policy = AdditivePolicy(3, 4, hidden=8, identities=instances.num_nodes).double()
-    several = torch.zeros(6, dtype=torch.long)
-    states = roll_out(instances, several, instances.ptr[several], 4, grow_uniformly, cuts=False).states
-    features, gradients = instances.x.double(), []
-    for encoding in (policy.encode(instances, features), policy.encode_visited(instances, features, states)):
-        action, stop = policy.log_flows(encoding, states)
-        gradients.append(torch.autograd.grad(action.sum() + stop[states.complete].sum(), policy.per_node.parameters()))
-    assert encoding.candidate.size(0) < instances.num_nodes
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
-
-
-@pytest.mark.parametrize("rooted", [True, False])
-@pytest.mark.parametrize("identities", [True, False])
-def test_prepared_flows_are_those_of_the_same_states_under_weights_as_they_are(rooted, identities):
-    torch.manual_seed(4)
-    instances = Instances.of_graphs([random_graph(14, 0.2, 3), house()])
-    policy = AdditivePolicy(3, 6, hidden=8, identities=instances.num_nodes * identities, min_nodes=2).double()
-    several = torch.tensor([0, 0, 0, 1, 1])
-    start = instances.ptr[several] if rooted else None
-    states = roll_out(instances, several, start, 5, grow_uniformly, cuts=False).states
-    features = instances.x.double()
-    policy.fit_scale(features)
-    prepared = policy.prepare(instances, features, states)
-    for _ in range(2):
-        action, stop = policy.log_flows(policy.encode(instances, features), states)
-        flows = prepared()
-        assert flows.inflow is None
-        torch.testing.assert_close(flows.action, action)
-        torch.testing.assert_close(flows.stop, stop)
-        gradients = [
-            torch.autograd.grad(one.square().sum() + other[states.complete].sum(), list(policy.parameters()))
-            for one, other in ((action, stop), (flows.action, flows.stop))
-        ]
-        for one, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(one, other)
-        with torch.no_grad():
-            for parameter in policy.parameters():
-                parameter.add_(0.1 * torch.randn_like(parameter))

@@ -1,21 +1,23 @@
-import networkx as nx
 import pytest
 import torch
+from scipy import stats
 
 from gflowexplainer.flow.additive_policy import AdditivePolicy
 from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
 from gflowexplainer.flow.sampling import (
     STOP,
+    even_draws,
     follow_greedily,
     follow_policy,
+    grow_at_random,
     grow_by,
-    grow_inside,
     grow_uniformly,
     roll_out,
     rollout_keys,
 )
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import subgraph_keys
+from gflowexplainer.inference.estimates import estimate_from_policy
 from gflowexplainer.testing import house, random_graph
 
 
@@ -139,24 +141,6 @@ def test_uniform_growth_goes_to_the_bound_or_the_end():
     assert grown.size.tolist() == [8, 8, 8, 8, 5]
 
 
-def test_a_subgraph_is_rebuilt_in_connected_orders():
-    instances = Instances.of_graphs([random_graph(12, 0.2, seed) for seed in range(6)])
-    every, start = torch.arange(6), instances.ptr[:-1]
-    goal = roll_out(instances, every, start, 5, grow_uniformly).subgraphs
-    for draw in range(3):
-        keys = rollout_keys(instances, every, draw)
-        again = roll_out(instances, every, start, 5, grow_inside(goal), keys)
-        assert torch.equal(subgraph_keys(instances, again.subgraphs), subgraph_keys(instances, goal))
-    orders = [
-        roll_out(instances, every, start, 5, grow_inside(goal), rollout_keys(instances, every, d)).subgraphs.members
-        for d in range(5)
-    ]
-    assert any(not torch.equal(orders[0], other) for other in orders[1:])
-    graph = nx.Graph(instances.edge_index.t().tolist())
-    for row in again.subgraphs.members.tolist():
-        assert all(nx.is_connected(graph.subgraph(row[: k + 1])) for k in range(5))
-
-
 def test_growing_by_score_takes_the_best_neighbour_each_time():
     instances = Instances.of_graphs([house()])
     # From 0 the neighbours are 1, 3 and 4; node 2, the best of all, can only be reached through 1 or 3.
@@ -172,3 +156,78 @@ def test_where_stopping_is_as_good_as_going_on_the_greedy_rule_stops():
     level = AdditivePolicy(3, 4).begin_level()  # all flows are equal
     choose = follow_greedily(level, level.encode(instances, instances.x))
     assert roll_out(instances, torch.tensor([0]), torch.tensor([2]), 4, choose).subgraphs.size.tolist() == [1]
+
+
+@pytest.mark.parametrize("rooted", [True, False])
+@pytest.mark.parametrize("max_nodes", [1, 2, 7])
+def test_it_ends_where_rollouts_of_the_same_keys_end(rooted, max_nodes):
+    # Of several components, with a node that has no neighbours.
+    graphs = [random_graph(12, 0.1, seed) for seed in range(4)] + [house(), random_graph(1)]
+    instances = Instances.of_graphs(graphs)
+    every = torch.arange(len(graphs)).repeat_interleave(20)
+    start = instances.ptr[every] if rooted else None
+    keys = rollout_keys(instances, every, 3)
+    ends = grow_at_random(instances, every, start, max_nodes, keys)
+    rollouts = roll_out(instances, every, start, max_nodes, grow_uniformly, keys, ordered=True).subgraphs
+    assert torch.equal(ends.instance, rollouts.instance)
+    assert torch.equal(ends.members.sort(dim=1).values, rollouts.members.sort(dim=1).values)
+    assert len(set(ends.size.tolist())) > (max_nodes > 1)
+
+
+def test_every_neighbour_has_an_equal_chance():
+    instances = Instances.of_graphs([house()])
+    every = torch.zeros(6_000, dtype=torch.long)
+    second = grow_at_random(instances, every, every, 2, rollout_keys(instances, every)).members[:, 1]
+    # Node 0 of the house has three neighbours.
+    share = torch.bincount(second, minlength=5) / 6_000
+    assert torch.allclose(share, torch.tensor([0, 1, 0, 1, 1]) / 3, atol=0.02)
+
+
+def drawn(at, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(len(at), dtype=torch.double, generator=generator).clamp(min=1e-12)
+
+
+def test_the_numbers_of_a_state_are_equally_far_apart():
+    at = torch.tensor([2, 0, 0, 1, 0, 2, 0])
+    number = even_draws(at, drawn(at), 3)
+    for state, count in enumerate([4, 1, 2]):
+        here = number[at == state].sort().values
+        torch.testing.assert_close(here.diff(), torch.full((count - 1,), 1 / count, dtype=torch.double))
+        assert len(here) == count
+
+
+def test_the_number_of_any_one_rollout_is_uniform():
+    at = torch.tensor([0, 0, 0, 1, 1])
+    numbers = torch.stack([even_draws(at, drawn(at, seed), 2) for seed in range(400)])
+    for column in numbers.t():
+        assert stats.kstest(column.numpy(), "uniform").pvalue > 1e-3
+
+
+def test_no_number_reaches_one():
+    at = torch.zeros(64, dtype=torch.long)
+    draw = torch.full((64,), 1 - 2.0**-53, dtype=torch.double)
+    assert 0 <= even_draws(at, draw, 1).min() <= even_draws(at, draw, 1).max() < 1
+
+
+def test_probabilities_of_nodes_scatter_less_and_about_the_same_mean():
+    instances = Instances.of_graphs([house(), random_graph(14, 0.25, 1)])
+    torch.manual_seed(3)
+    policy = AdditivePolicy(3, 7, hidden=16).double()
+    several = torch.arange(2).repeat_interleave(32)
+    start = instances.ptr[:-1][several]
+    encoding = policy.encode(instances, instances.x.double())
+
+    def estimates(evenly):
+        choose = follow_policy(policy, encoding, evenly=evenly)
+        found = [
+            estimate_from_policy(
+                roll_out(instances, several, start, 5, choose, rollout_keys(instances, several, draw), cuts=False)
+            ).node
+            for draw in range(30)
+        ]
+        return torch.stack(found)
+
+    one_by_one, evenly = estimates(False), estimates(True)
+    torch.testing.assert_close(evenly.mean(dim=0), one_by_one.mean(dim=0), rtol=0, atol=0.03)
+    assert evenly.var(dim=0).sum() < 0.8 * one_by_one.var(dim=0).sum()

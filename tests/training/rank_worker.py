@@ -26,12 +26,10 @@ PAPER = Settings.preset("paper", epochs=2, max_nodes=5).to_dict()
 FEW = {"epochs": 2}
 SCENARIOS = {
     "default": (node_trainer, {}),
-    "replays": (node_trainer, {"replays": 2}),
     "prediction": (node_trainer, PREDICTION),
     "paper": (node_trainer, PAPER),
     "paper on graphs": (graph_trainer, PAPER),
     "graphs": (graph_trainer, FEW),
-    "graphs with replays": (graph_trainer, {**FEW, "replays": 2}),
     "locator": (graph_trainer, {**FEW, "start": "locator", "objective": "detailed_balance", "locator_share": 0.6}),
     **{
         objective: (node_trainer, {**FEW, "objective": objective, "measure": "uniform"})
@@ -39,7 +37,7 @@ SCENARIOS = {
     },
 }
 """What is trained, in batches that do not divide evenly: of 3 nodes, and of 2, 2 and 1 graphs."""
-INTERRUPTED = "replays"
+INTERRUPTED = "default"
 """The scenario in which a process is killed, after so many updates:"""
 KILLED_AT = 3
 

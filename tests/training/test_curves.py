@@ -1,6 +1,6 @@
 import json
 
-from gflowexplainer.training.curves import append_lines, cut_lines
+from gflowexplainer.training.checkpoint import append_lines, cut_lines
 
 
 def test_lines_are_added_and_what_the_checkpoint_does_not_know_is_cut(tmp_path):

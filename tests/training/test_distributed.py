@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from gflowexplainer.choices import Objective
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.objectives import Loss
-from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.checkpoint import METRICS
 from gflowexplainer.training.distributed import Ranks, launch
 
 pytest.importorskip("lightning_fabric")
@@ -143,7 +143,7 @@ def test_terms_are_what_an_objective_takes_the_mean_over(objective, level):
     trainer = make(objective=objective, measure="uniform")
     every = torch.arange(len(trainer.instances))
     parts = [trainer.sampler.sample(some.repeat_interleave(4), 5) for some in (every, *every.split(2))]
-    whole, *losses = [trainer.sampler.objective(part)() for part in parts]
+    whole, *losses = [trainer.sampler.objective(part) for part in parts]
     assert sum(int(loss.terms) for loss in losses) == int(whole.terms)
     assert sum(float(loss.total.detach()) for loss in losses) == pytest.approx(float(whole.total.detach()), rel=1e-5)
     assert float(whole.mean.detach()) == pytest.approx(float(whole.total.detach()) / int(whole.terms))

@@ -18,8 +18,7 @@ from gflowexplainer.ops.streams import Stream
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
-from gflowexplainer.training.checkpoint import CHECKPOINT
-from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.checkpoint import CHECKPOINT, METRICS
 from gflowexplainer.training.trainer import Trainer
 
 CONTEXT = {"reward": "context", "beta": 4.0, "min_nodes": 1}
@@ -159,7 +158,7 @@ def test_several_descents_go_down_on_the_same_rollouts():
     rollouts = once.sampler.sample(torch.arange(3).repeat_interleave(4), Stream.training, 0, explore=True)
     losses = []
     for _ in range(2):
-        loss = once.sampler.objective(rollouts)().mean
+        loss = once.sampler.objective(rollouts).mean
         losses.append(float(loss.detach()))
         once._find_gradients(loss)
         once._descend()
@@ -189,7 +188,7 @@ def test_training_leaves_global_random_state_and_model_alone():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"replays": 2}, {"objective": "trajectory_balance"}, PREDICTION],
+    [{}, {"objective": "trajectory_balance"}, PREDICTION],
 )
 def test_resuming_comes_to_the_same_weights(tmp_path, settings):
     whole = node_trainer(**settings).run(progress=False)
@@ -290,15 +289,15 @@ def interrupt_within(trainer, method, times=1):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("method", ["_objective", "_descend", "_batch"])
+@pytest.mark.parametrize("method", ["_grow", "_descend", "_batch"])
 def test_ctrl_c_in_the_middle_of_an_update_waits_for_its_end(tmp_path, method):
-    handler, settings = signal.getsignal(signal.SIGINT), {"replays": 2}
+    handler, settings = signal.getsignal(signal.SIGINT), {}
     whole, seen = node_trainer(**settings).run(progress=False), []
     trainer = interrupt_within(node_trainer(**settings), method)
     with pytest.raises(KeyboardInterrupt):
         trainer.run(tmp_path, progress=False, callback=lambda _, record: seen.append(record["iteration"]))
     assert signal.getsignal(signal.SIGINT) is handler
-    done = {"_objective": 2, "_descend": 1, "_batch": 3}[method]  # an update descends four times
+    done = {"_grow": 3, "_descend": 1, "_batch": 3}[method]  # an update descends four times
     assert trainer.iteration == done
     assert seen == list(range(done))
     assert len((tmp_path / METRICS).read_text().splitlines()) == done

@@ -20,7 +20,7 @@ import torch
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.explainers.peer import Peer
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow.growth import grow_at_random
+from gflowexplainer.flow.sampling import grow_at_random
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.hashed_random import combine, uniform
 from gflowexplainer.ops.segments import segment_max

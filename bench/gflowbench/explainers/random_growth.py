@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gflowexplainer.flow.growth import grow_at_random
+from gflowexplainer.flow.sampling import grow_at_random
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.ops.hashed_random import combine, uniform

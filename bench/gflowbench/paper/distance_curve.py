@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gflowexplainer.flow.exact import Enumeration, enumerate_subgraphs, terminal_distribution, total_variation
 from gflowexplainer.rewards.base import Reward
-from gflowexplainer.training.curves import UpdateRecord
+from gflowexplainer.training.checkpoint import UpdateRecord
 from gflowexplainer.training.trainer import Trainer
 
 

@@ -13,8 +13,7 @@ from torch_geometric.data import Data
 from gflowbench.datasets import load
 from gflowbench.models import train
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.flow.growth import grow_at_random
-from gflowexplainer.flow.sampling import rollout_keys
+from gflowexplainer.flow.sampling import grow_at_random, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor

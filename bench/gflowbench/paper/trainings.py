@@ -22,7 +22,7 @@ from gflowbench.protocol import Problem
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.settings import Settings
-from gflowexplainer.training.curves import UpdateRecord
+from gflowexplainer.training.checkpoint import UpdateRecord
 from gflowexplainer.training.trainer import Trainer
 
 

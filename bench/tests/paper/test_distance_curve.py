@@ -6,7 +6,7 @@ from gflowbench.paper.distance_curve import DistanceCurve
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import EnumerationError
 from gflowexplainer.testing import NodeModel, random_graph
-from gflowexplainer.training.curves import METRICS
+from gflowexplainer.training.checkpoint import METRICS
 
 SETTINGS = {
     "reward": "context",

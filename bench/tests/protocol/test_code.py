@@ -32,8 +32,8 @@ def test_peers_and_floors_do_not_come_from_our_training(name):
 
 def test_a_peer_that_uses_a_part_of_the_engine_comes_from_it():
     assert "gflowexplainer.flow.sampling" in code_reached("rg-explainer")
-    assert "gflowexplainer.flow.growth" in code_reached("random")
-    assert "gflowexplainer.flow.growth" not in code_reached("pgexplainer")
+    assert "gflowexplainer.flow.sampling" in code_reached("random")
+    assert "gflowexplainer.flow.sampling" not in code_reached("pgexplainer")
 
 
 def test_what_is_reached_is_there_and_not_of_the_frame():

@@ -1,66 +1,37 @@
-"""The default policy: a small network over sums of what the members of a state say."""
+"""The policy of rewards that ask the model: a small network over sums of what the members of a state say."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow.policy import Flows, Policy
+from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
-from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.segments import segment_ids, segment_sum
-
-_ENTRIES_AT_ONCE = 1 << 18
-"""Frontier nodes that the policy looks at together: some hundred MiB."""
 
 
-@dataclass(frozen=True)
-class AdditiveEncoding:
-    """What the additive policy knows of nodes.
+class _Rows(NamedTuple):
+    """What is to say of the ``N`` nodes that states hold or may gain.
 
     Attributes:
         candidate: Of a node that may be added, shape ``[N, H]``.
         member: Of a member, for actions and for stopping, shape ``[N, 2 H]``.
         root: Of the start node, for actions and for stopping, shape ``[N, 2 H]``.
-        degree: Of all nodes of the instances, shape ``[n]``.
-        row: Where each node of the instances stands among the ``N``, shape ``[n]``; they are the same if ``None``.
+        place: Where each node of the instances stands among the ``N``, shape ``[n]``.
     """
 
     candidate: Tensor
     member: Tensor
     root: Tensor
-    degree: Tensor
-    row: Tensor | None = None
-
-    def place(self, node: Tensor) -> Tensor:
-        """Finds nodes, given as flat positions, among those that are known."""
-        return node if self.row is None else self.row[node]
-
-
-class FrontierEntries(NamedTuple):
-    """The frontiers of states, ``F`` entries.
-
-    Attributes:
-        place: Where the node of each stands among the known ones, shape ``[F]``.
-        state: State of each, shape ``[F]``.
-        links: Its :func:`link_features`, shape ``[F, 3]``.
-    """
-
     place: Tensor
-    state: Tensor
-    links: Tensor
 
 
 class AdditivePolicy(Policy):
-    r"""The default policy: a two-layer network over sums of what the members say.
+    r"""A two-layer network over sums of what the members say.
 
     .. math::
         \log F(s \to s \cup \{u\}) &= w^\top \sigma\big(W \sigma(c_u + \textstyle\sum_{v \in s} m_v
@@ -79,8 +50,6 @@ class AdditivePolicy(Policy):
             training instances by name and can fit any distribution on them, but says nothing of other instances.
         min_nodes: See :class:`Policy`.
     """
-
-    prepares_all = True
 
     def __init__(
         self, in_features: int, max_nodes: int, hidden: int = 64, identities: int = 0, min_nodes: int = 1
@@ -115,159 +84,57 @@ class AdditivePolicy(Policy):
         nn.init.constant_(last.bias, math.log(max(choices, 1.0)))
         return self
 
-    def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> AdditiveEncoding:
+    def log_flows(self, encoding: Tensor, states: States) -> tuple[Tensor, Tensor]:
         """See :class:`Policy`."""
-        node = None
-        if only is not None and only.numel() < len(instances):
-            asked = torch.zeros(len(instances), dtype=torch.bool, device=only.device)
-            asked[only] = True
-            node = torch.nonzero(asked[instances.owner]).flatten()
-        return self._encode(instances, features, node)
-
-    def encode_visited(self, instances: Instances, features: Tensor, states: States) -> AdditiveEncoding:
-        """See :class:`Policy`."""
-        return self._encode(instances, features, _visited(states))
-
-    def _encode(self, instances: Instances, features: Tensor, node: Tensor | None) -> AdditiveEncoding:
-        """Encodes the nodes ``node`` ``[N]``, ascending flat positions; all if ``None``."""
-        row = None if node is None else _places(instances, node)
-        rows = self.per_node(self.standardize(features if node is None else features[node]))
-        if self.identity is not None:
-            rows = rows + (self.identity.weight if node is None else self.identity.weight[node])
-        width = self.by_links.out_features
-        candidate, member, root = rows.split([width, 2 * width, 2 * width], dim=1)
-        # Sums over members shrink by the size bound, so that their scale does not depend on it.
-        return AdditiveEncoding(candidate, member / self.max_nodes**0.5, root, instances.degree, row)
-
-    def _summary(self, encoding: AdditiveEncoding, states: States) -> Tensor:
-        """Adds up what the members say, shape ``[B, 2 H]``: first for actions, then for stopping."""
-        place, filled = encoding.place(states.members.clamp(min=0)), states.subgraphs.filled.to(encoding.member)
-        # An empty slot stands for a node that may be unknown; it counts nothing.
-        return functional.embedding_bag(place.clamp(min=0), encoding.member, mode="sum", per_sample_weights=filled)
-
-    def _whole(self, encoding: AdditiveEncoding, states: States, summary: Tensor, size: Tensor) -> Tensor:
-        """Adds size and root to sums over members, ``[B, 2 H]``."""
-        whole = summary + self.by_size(size)
-        if states.rooted:
-            whole = whole + encoding.root.index_select(0, encoding.place(states.members[:, 0]))
-        return whole
-
-    def log_flows(self, encoding: AdditiveEncoding, states: States) -> tuple[Tensor, Tensor]:
-        """See :class:`Policy`."""
-        whole = self._whole(encoding, states, self._summary(encoding, states), states.size)
-        links = link_features(encoding.degree, states.frontier, states.links, encoding.candidate.dtype)
-        entries = FrontierEntries(encoding.place(states.frontier), states.frontier_state, links)
-        action, stop = self._heads(whole, encoding.candidate, entries)
-        return action, self._bounded(stop, states)
-
-    def prepare(
-        self, instances: Instances, features: Tensor, states: States, parents: Tensor | None = None
-    ) -> Callable[[], Flows]:
-        """See :class:`Policy`.
-
-        What members and roots say is linear in their features, so these are added up once instead of what they say.
-        """
-        if parents is not None:
-            return super().prepare(instances, features, states, parents)
-        node = _visited(states)
-        row = _places(instances, node)
-        known = self.standardize(features[node])
-        member = row[states.members[states.subgraphs.filled]]
-        inside = segment_ids(states.size, member.numel())
-        root = row[states.members[:, 0]] if states.rooted else None
-        scale = self.max_nodes**-0.5
-        inputs = segment_sum(known[member], inside, len(states)) * scale
-        inputs = inputs if root is None else torch.cat([inputs, known[root]], dim=1)
-        scaled_size = torch.arange(self.max_nodes + 1, device=known.device)[:, None] * scale
-        links = link_features(instances.degree, states.frontier, states.links, known.dtype)
-        entries = FrontierEntries(row[states.frontier], states.frontier_state, links)
-        width = self.by_links.out_features
-        widths = [width, 2 * width, 2 * width]
-
-        def flows() -> Flows:
-            (by_candidate, by_member, by_root), bias = (
-                self.per_node.weight.split(widths),
-                self.per_node.bias.split(widths),
-            )
-            candidate = functional.linear(known, by_candidate, bias[0])
-            by_size = self.by_size.weight + scaled_size * bias[1]
-            if root is not None:
-                by_member, by_size = torch.cat([by_member, by_root], dim=1), by_size + bias[2]
-            whole = torch.addmm(by_size.index_select(0, states.size), inputs, by_member.t())
-            if self.identity is not None:
-                own = self.identity.weight.index_select(0, node).split(widths, dim=1)
-                candidate = candidate + own[0]
-                whole = whole + segment_sum(own[1].index_select(0, member), inside, len(states)) * scale
-                whole = whole if root is None else whole + own[2].index_select(0, root)
-            action, stop = self._heads(whole, candidate, entries)
-            return Flows(action, self._bounded(stop, states))
-
-        return flows
-
-    def _heads(self, whole: Tensor, candidate: Tensor, entries: FrontierEntries) -> tuple[Tensor, Tensor]:
-        """Returns log-flows of adding each frontier node ``[F]`` and of stopping ``[B]``, not bounded by size.
-
-        Args:
-            whole: What there is to say of each state, for actions and for stopping, shape ``[B, 2 H]``.
-            candidate: What there is to say of each node that may be added, shape ``[N, H]``.
-            entries: The frontier.
-        """
-        for_action, for_stop = whole.chunk(2, dim=1)
-        count = entries.state.numel()
-        if count <= _ENTRIES_AT_ONCE:
-            action = self._actions(for_action, candidate, entries, slice(None))
-        else:
-            # Of a large batch only the answers are kept, and what led to them is computed again for the gradient.
-            parts = [slice(begin, begin + _ENTRIES_AT_ONCE) for begin in range(0, count, _ENTRIES_AT_ONCE)]
-            given = (self._actions, for_action, candidate, entries)
-            action = torch.cat(
-                [checkpoint(*given, part, use_reentrant=False, preserve_rng_state=False) for part in parts]
-            )
-        return action, self.stop_head(for_stop)[:, 0]
-
-    def _actions(self, for_action: Tensor, candidate: Tensor, entries: FrontierEntries, part: slice) -> Tensor:
-        """Returns the log-flows of adding the frontier nodes of ``part``."""
+        rows = self._rows(encoding, states)
         # With gradients rows are selected, not indexed: it is faster, and the same on any number of threads.
-        hidden = candidate.index_select(0, entries.place[part]) + for_action.index_select(0, entries.state[part])
-        hidden = torch.addmm(hidden, entries.links[part], self.by_links.weight.t())
-        return self.action_head(hidden)[:, 0]
+        for_action, for_stop = self._whole(rows, states, states.size).chunk(2, dim=1)
+        hidden = rows.candidate.index_select(0, rows.place[states.frontier])
+        hidden = hidden + for_action.index_select(0, states.frontier_state)
+        hidden = hidden + self._by_links(states, states.frontier, states.links)
+        return self.action_head(hidden)[:, 0], self._bounded(self.stop_head(for_stop)[:, 0], states)
 
-    def log_inflows(self, encoding: AdditiveEncoding, states: States, parents: Tensor) -> Tensor:
+    def log_inflows(self, encoding: Tensor, states: States, parents: Tensor) -> Tensor:
         """See :class:`Policy`."""
         if states.inner_degree is None:
             raise ConfigError("These states do not know their inner degrees. Grow them with cuts=True.")
+        rows = self._rows(encoding, states)
         state, slot = torch.nonzero(parents, as_tuple=True)
         node = states.members[state, slot]
-        width = encoding.candidate.size(1)
-        whole = self._whole(encoding, states, self._summary(encoding, states), (states.size - 1).clamp(min=0))
-        place = encoding.place(node)
-        member = encoding.member.index_select(0, place)[:, :width]
-        hidden = whole.index_select(0, state)[:, :width] - member + encoding.candidate.index_select(0, place)
-        links = link_features(encoding.degree, node, states.inner_degree[state, slot], hidden.dtype)
-        hidden = hidden + self.by_links(links)
+        place, width = rows.place[node], rows.candidate.size(1)
+        whole = self._whole(rows, states, (states.size - 1).clamp(min=0))[:, :width].index_select(0, state)
+        hidden = whole - rows.member.index_select(0, place)[:, :width] + rows.candidate.index_select(0, place)
+        hidden = hidden + self._by_links(states, node, states.inner_degree[state, slot])
         flows = hidden.new_full(parents.shape, -torch.inf)
         return flows.index_put((state, slot), self.action_head(hidden)[:, 0])
 
+    def _rows(self, features: Tensor, states: States) -> _Rows:
+        """Looks at the nodes that states hold or may gain, from the standardised features of all ``[n, D]``."""
+        visited = torch.zeros(features.size(0), dtype=torch.bool, device=features.device)
+        visited[states.frontier] = True
+        visited[states.members[states.subgraphs.filled]] = True
+        node = torch.nonzero(visited).flatten()
+        rows = self.per_node(features[node])
+        if self.identity is not None:
+            rows = rows + self.identity.weight.index_select(0, node)
+        width = self.by_links.out_features
+        candidate, member, root = rows.split([width, 2 * width, 2 * width], dim=1)
+        # Sums over members shrink by the size bound, so that their scale does not depend on it.
+        return _Rows(candidate, member * self.max_nodes**-0.5, root, torch.cumsum(visited, 0) - 1)
 
-def _visited(states: States) -> Tensor:
-    """Finds the nodes that states hold or may gain, as ascending flat positions ``[N]``."""
-    visited = torch.zeros(states.instances.num_nodes, dtype=torch.bool, device=states.frontier.device)
-    visited[states.frontier] = True
-    visited[states.members[states.subgraphs.filled]] = True
-    return torch.nonzero(visited).flatten()
+    def _whole(self, rows: _Rows, states: States, size: Tensor) -> Tensor:
+        """Adds up what members, root and size say of each state, ``[B, 2 H]``: first for actions, then for stopping."""
+        # An empty slot stands for some node, which counts nothing.
+        place, filled = rows.place[states.members.clamp(min=0)].clamp(min=0), states.subgraphs.filled.to(rows.member)
+        whole = functional.embedding_bag(place, rows.member, mode="sum", per_sample_weights=filled)
+        whole = whole + self.by_size(size)
+        return whole + rows.root.index_select(0, rows.place[states.members[:, 0]]) if states.rooted else whole
 
+    def _by_links(self, states: States, node: Tensor, links: Tensor) -> Tensor:
+        """Looks at how closely nodes ``[F]`` are joined to a state by so many ``links`` ``[F]``, shape ``[F, H]``.
 
-def _places(instances: Instances, node: Tensor) -> Tensor:
-    """Says where each node of the instances stands among ``node`` ``[N]``, shape ``[n]``; -1 where it does not."""
-    row = torch.full_like(instances.owner, -1)
-    row[node] = torch.arange(node.numel(), device=node.device)
-    return row
-
-
-def link_features(degree: Tensor, node: Tensor, links: Tensor, dtype: torch.dtype) -> Tensor:
-    """Describes how closely nodes ``[F]`` are joined to a state by so many ``links`` ``[F]``, shape ``[F, 3]``.
-
-    The number of links, its logarithm and its share of the ``degree`` ``[n]`` of the node.
-    """
-    count = links.to(dtype)
-    return torch.stack([count, torch.log1p(count), count / degree[node].clamp(min=1)], dim=1)
+        By the number of links, its logarithm and its share of the degree of the node.
+        """
+        count = links.to(self.by_links.weight.dtype)
+        share = count / states.instances.degree[node].clamp(min=1)
+        return self.by_links(torch.stack([count, torch.log1p(count), share], dim=1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,17 +11,11 @@ from torch import Tensor, nn
 from gflowexplainer.choices import Measure, Objective, ParentRule, PolicyType, StartRule
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.additive_policy import AdditivePolicy
-from gflowexplainer.flow.features import node_features
 from gflowexplainer.flow.locator import Locator
 from gflowexplainer.flow.paper_policy import PaperPolicy
 from gflowexplainer.flow.policy import Policy
-from gflowexplainer.flow.sampling import (
-    Rollouts,
-    follow_greedily,
-    follow_policy,
-    roll_out,
-    rollout_keys,
-)
+from gflowexplainer.flow.sampling import Rollouts, follow_policy, roll_out, rollout_keys
+from gflowexplainer.graphs.flat_graphs import WIDE
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.settings import Settings
@@ -45,20 +38,8 @@ class NetworkInputs:
     embedding: Tensor | None
     features: Tensor
 
-    def to(self, device: torch.device | str) -> NetworkInputs:
-        """Moves everything to ``device``."""
-        embedding = None if self.embedding is None else self.embedding.to(device)
-        return NetworkInputs(self.instances.to(device), embedding, self.features.to(device))
-
     @classmethod
-    def of(
-        cls,
-        instances: Instances,
-        embedding: Tensor | None,
-        settings: Settings,
-        num_hops: int,
-        values: Tensor | None = None,
-    ) -> NetworkInputs:
+    def of(cls, instances: Instances, embedding: Tensor | None, settings: Settings, num_hops: int) -> NetworkInputs:
         """Puts the inputs together that ``settings`` ask for.
 
         Args:
@@ -66,7 +47,6 @@ class NetworkInputs:
             embedding: The explained model's embeddings at their nodes, shape ``[n, H]``.
             settings: All settings.
             num_hops: The explained model's depth.
-            values: What else the policy is told of each node, such as what the reward makes of it, shape ``[n, V]``.
         """
         if settings.model_embeddings and embedding is None:
             raise ConfigError(
@@ -77,7 +57,7 @@ class NetworkInputs:
         if settings.policy == PolicyType.paper and not settings.model_embeddings:
             return cls(instances, embedding, instances.rows().float())
         visible = embedding if settings.model_embeddings else None
-        return cls(instances, embedding, node_features(instances, visible, num_hops, values))
+        return cls(instances, embedding, node_features(instances, visible, num_hops))
 
 
 class FlowNetwork(nn.Module):
@@ -140,9 +120,7 @@ class FlowNetwork(nn.Module):
         *stream: int,
         start: Tensor | None = None,
         explore: bool = False,
-        greedy: bool = False,
         evenly: bool = False,
-        encoding: Any = None,
     ) -> Rollouts:
         """Grows subgraphs by the policy, one for each entry of ``instance``.
 
@@ -152,17 +130,15 @@ class FlowNetwork(nn.Module):
             *stream: Integers that, with the seed, name the random draw.
             start: Start nodes ``[R]`` to use instead of :meth:`starts`.
             explore: Whether to use the exploration settings.
-            greedy: Whether to take the largest flow instead of sampling.
-            evenly: Whether rollouts at the same state share its actions out (:mod:`~gflowexplainer.flow.even_draws`).
-            encoding: What the policy made of these instances, if it is known already.
+            evenly: Whether rollouts at the same state share its actions out
+                (:func:`~gflowexplainer.flow.sampling.even_draws`).
         """
-        if encoding is None:
-            encoding = self.policy.encode(inputs.instances, inputs.features, instance)
         settings = self.settings
+        encoding = self.policy.encode(inputs.instances, inputs.features)
         keys = rollout_keys(inputs.instances, instance, settings.seed, *stream)
         start = self.starts(inputs, instance) if start is None else start
-        how = self._how(explore=explore, evenly=evenly)
-        choose = follow_greedily(self.policy, encoding) if greedy else follow_policy(self.policy, encoding, **how)
+        how = {"temperature": settings.temperature, "epsilon": settings.epsilon} if explore else {}
+        choose = follow_policy(self.policy, encoding, evenly=evenly, **how)
         return roll_out(
             inputs.instances,
             instance,
@@ -174,12 +150,6 @@ class FlowNetwork(nn.Module):
             ordered=settings.parents == ParentRule.sequence,
         )
 
-    def _how(self, *, explore: bool, evenly: bool) -> dict[str, Any]:
-        """Returns how rollouts choose."""
-        settings = self.settings
-        how: dict[str, Any] = {"evenly": evenly}
-        return how | ({"temperature": settings.temperature, "epsilon": settings.epsilon} if explore else {})
-
     def log_partition(self, inputs: NetworkInputs, instance: Tensor, start: Tensor | None) -> Tensor:
         """Returns the learned log Z of rollouts, shape ``[R, 1]`` or ``[1, 1]``."""
         assert self.partition is not None
@@ -188,6 +158,31 @@ class FlowNetwork(nn.Module):
         # Without a start node, the first node of the graph stands for it.
         node = inputs.instances.ptr[instance] if start is None else start
         return self.partition(self.policy.standardize(inputs.features)[node])
+
+
+def node_features(instances: Instances, embedding: Tensor | None, max_hops: int) -> Tensor:
+    """Puts together input features, position and, where given, the explained model's embeddings.
+
+    Args:
+        instances: Instances with ``n`` nodes.
+        embedding: The model's node embeddings, shape ``[n, H]``, or ``None``.
+        max_hops: Distances to the explained node are told apart up to this one.
+
+    Returns:
+        Features of shape ``[n, D]``: ``x`` (unless it is wide and embeddings are given), log-degree, distance to the
+        explained node as an indicator for each distance (all 0 at graph level), the same of the distance to the other
+        end of a link, and embeddings.
+    """
+    hops = instances.hops_to_center(max_hops + 1)
+    steps = torch.arange(max_hops + 1, device=hops.device)
+    parts = [torch.log1p(instances.degree)[:, None].float(), (hops[:, None] == steps).float()]
+    if embedding is None or instances.x.size(1) <= WIDE:
+        parts.insert(0, instances.rows().float())
+    if instances.other_end is not None:
+        parts.append((instances.hops_to_other_end[:, None] == steps).float())
+    if embedding is not None:
+        parts.append(embedding.float())
+    return torch.cat(parts, dim=1)
 
 
 def _build_policy(settings: Settings, in_features: int, num_nodes: int, max_nodes: int) -> Policy:

@@ -24,12 +24,10 @@ class PaperEncoding:
     Attributes:
         features: Input features, shape ``[n, D]``.
         spread_features: The same after propagation over the instance, shape ``[n, D]``.
-        returning: Share of a node's own signal that comes back to it: the diagonal of the propagation, ``[n]``.
     """
 
     features: Tensor
     spread_features: Tensor
-    returning: Tensor
 
 
 class PaperPolicy(Policy):
@@ -47,9 +45,8 @@ class PaperPolicy(Policy):
         hidden: Width of the network.
         alpha: Teleport weight of APPNP, as in equation 8.
         layers: Propagation steps, at most 3.
-        propagation: ``"graph"``: over the whole instance, so that a parent is one subtraction away.
-            ``"frontier"``: over the graph induced on members and frontier, as printed; every parent must then
-            really be built. Kept as the reference to compare with.
+        propagation: ``"graph"``: over the whole instance. ``"frontier"``: over the graph induced on members and
+            frontier, as printed.
         min_nodes: See :class:`Policy`.
     """
 
@@ -75,13 +72,12 @@ class PaperPolicy(Policy):
         self.attention = nn.Linear(hidden, 1, bias=False)
         self.head = nn.Linear(hidden, 1)
 
-    def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> PaperEncoding:
+    def encode(self, instances: Instances, features: Tensor) -> PaperEncoding:
         """See :class:`Policy`."""
         features = self.standardize(features)
         degree = instances.degree.to(features.dtype) + 1
         row = torch.repeat_interleave(torch.arange(instances.num_nodes, device=features.device), instances.degree)
-        spread = self._propagate(features, row, instances.neighbor, degree)
-        return PaperEncoding(features, spread, self._returning(instances, row, degree))
+        return PaperEncoding(features, self._propagate(features, row, instances.neighbor, degree))
 
     def _propagate(self, signal: Tensor, row: Tensor, column: Tensor, degree: Tensor) -> Tensor:
         """Applies APPNP to ``signal`` ``[n, C]``; ``row`` ascends, self loops are added, ``degree`` counts them."""
@@ -93,37 +89,6 @@ class PaperPolicy(Policy):
             moved = embedding_bag(column, out, first, mode="sum", per_sample_weights=weight, include_last_offset=True)
             out = (1 - self.alpha) * (moved + own * out) + self.alpha * signal
         return out
-
-    def _returning(self, instances: Instances, row: Tensor, degree: Tensor) -> Tensor:
-        """Returns the diagonal of the propagation matrix from the closed walks of length 0 to 3, shape ``[n]``."""
-        number = instances.num_nodes
-        scale = degree.rsqrt()
-        weight = scale[row] * scale[instances.neighbor]
-        own = 1 / degree
-        two = own.square() + segment_sum(weight.square(), row, number)
-        # Walks u-w-x-u: with w = u, x = u or both standing still, and real triangles.
-        mixed = segment_sum(weight.square() * own[instances.neighbor], row, number)
-        still = segment_sum(weight.square(), row, number) * own
-        three = own**3 + 2 * still + mixed + self._triangles(instances, row, weight)
-        walks = [torch.ones_like(own), own, two, three][: self.layers + 1]
-        total = torch.zeros_like(own)
-        for length, walk in enumerate(walks):
-            last = length == self.layers
-            total = total + (1.0 if last else self.alpha) * (1 - self.alpha) ** length * walk
-        return total
-
-    @staticmethod
-    def _triangles(instances: Instances, row: Tensor, weight: Tensor) -> Tensor:
-        """Adds up the weight of closed walks along the triangles at each node, from the smaller end of an edge."""
-        smaller = instances.degree[row] <= instances.degree[instances.neighbor]
-        end = torch.where(smaller, row, instances.neighbor)
-        other = torch.where(smaller, instances.neighbor, row)
-        edge, position = ranges(instances.neighbor_ptr[end], instances.degree[end])
-        third = instances.neighbor[position]
-        keys = instances.neighbor_key
-        across, found = find_sorted(keys, other[edge] * instances.num_nodes + third)
-        product = weight[edge] * weight[position] * weight[across]
-        return segment_sum(torch.where(found, product, 0), row[edge], instances.num_nodes)
 
     def _signals(self, encoding: PaperEncoding, states: States) -> tuple[Tensor, Tensor, Tensor]:
         """Propagates features and indicators for each state.
@@ -191,23 +156,12 @@ class PaperPolicy(Policy):
         return action, self._bounded(stop, states)
 
     def log_inflows(self, encoding: PaperEncoding, states: States, parents: Tensor) -> Tensor:
-        """See :class:`Policy`."""
+        """See :class:`Policy`; every parent is really built, as what it propagates over is not what the state does."""
         state, slot = torch.nonzero(parents, as_tuple=True)
-        node = states.members[state, slot]
-        if self.propagation == Propagation.graph:
-            rows, _, _ = self._signals_on_graph(encoding, states)
-            row = torch.cumsum(states.subgraphs.filled.flatten(), 0).view(parents.shape)[state, slot] - 1
-            parent = rows[row].clone()
-            parent[:, -1] -= encoding.returning[node]
-            if not states.rooted:
-                parent[:, -2] = 0
-            flow = self.head(self.mlp(self.transform(parent)))[:, 0]
-        else:
-            built = states.without(state, slot)
-            rows, parent_state, candidate = self._signals_on_frontier(encoding, built)
-            hit = torch.nonzero(candidate == node[parent_state]).flatten()
-            action = self.head(self.mlp(self.transform(rows[hit])))[:, 0]
-            flow = action.new_full((node.numel(),), -torch.inf)
-            flow = flow.index_put((parent_state[hit],), action)
-        flows = flow.new_full(parents.shape, -torch.inf)
-        return flows.index_put((state, slot), flow)
+        built = states.without(state, slot)
+        rows, parent, candidate = self._signals(encoding, built)
+        # The node that a parent lacks stands once in its frontier.
+        hit = torch.nonzero(candidate == states.members[state, slot][parent]).flatten()
+        action = self.head(self.mlp(self.transform(rows[hit])))[:, 0]
+        flows = action.new_full(parents.shape, -torch.inf)
+        return flows.index_put((state[parent[hit]], slot[parent[hit]]), action)

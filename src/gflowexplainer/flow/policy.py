@@ -7,8 +7,7 @@ subtraction away: all inflows of a state cost one row of the network each, and n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,20 +18,6 @@ from gflowexplainer.graphs.subgraphs import size_penalty
 from gflowexplainer.ops.segments import segment_logsumexp
 
 
-class Flows(NamedTuple):
-    """Log-flows of ``B`` states with ``F`` frontier entries.
-
-    Attributes:
-        action: Of adding each frontier node, shape ``[F]``.
-        stop: Of stopping, shape ``[B]``.
-        inflow: Of everything that enters, shape ``[B]``, where it is asked for.
-    """
-
-    action: Tensor
-    stop: Tensor
-    inflow: Tensor | None = None
-
-
 class Policy(nn.Module, ABC):
     """Log-flows of a state's outgoing and incoming edges.
 
@@ -41,9 +26,6 @@ class Policy(nn.Module, ABC):
         min_nodes: Lower size bound. The penalty of smaller states is added to their stop flow, as it is to their
             log-reward, so that the network need not learn that constant.
     """
-
-    prepares_all = False
-    """Whether prepared flows are the same operations on the same shapes every time, without the CPU looking at any."""
 
     def __init__(self, in_features: int, min_nodes: int = 1) -> None:
         super().__init__()
@@ -63,19 +45,9 @@ class Policy(nn.Module, ABC):
         """Brings features ``[n, D]`` to the scale that the policy was made for."""
         return (features - self.feature_mean) / self.feature_scale
 
-    @abstractmethod
-    def encode(self, instances: Instances, features: Tensor, only: Tensor | None = None) -> Any:
-        """Computes once what depends on the instances alone, from node features ``[n, D]``.
-
-        Args:
-            instances: The instances.
-            features: Features of their nodes, shape ``[n, D]``.
-            only: Instances ``[B]`` whose states will be asked about; a policy may leave the others out.
-        """
-
-    def encode_visited(self, instances: Instances, features: Tensor, states: States) -> Any:
-        """Computes what :meth:`encode` does for the nodes that states hold or may gain; others may be left out."""
-        return self.encode(instances, features, states.instance)
+    def encode(self, instances: Instances, features: Tensor) -> Any:
+        """Computes once what depends on the instances alone, from the features of their nodes ``[n, D]``."""
+        return self.standardize(features)
 
     @abstractmethod
     def log_flows(self, encoding: Any, states: States) -> tuple[Tensor, Tensor]:
@@ -93,27 +65,6 @@ class Policy(nn.Module, ABC):
         Returns:
             Log-flows, shape ``[B, K]``; ``-inf`` where there is no parent.
         """
-
-    def prepare(
-        self, instances: Instances, features: Tensor, states: States, parents: Tensor | None = None
-    ) -> Callable[[], Flows]:
-        """Gets ready to compute the log-flows of the same states again and again, under weights that change.
-
-        Args:
-            instances: The instances.
-            features: Features of their nodes, shape ``[n, D]``.
-            states: ``B`` states.
-            parents: The members that give a parent, shape ``[B, K]``, if what enters is wanted too.
-        """
-
-        def flows() -> Flows:
-            encoding = self.encode_visited(instances, features, states)
-            action, stop = self.log_flows(encoding, states)
-            if parents is None:
-                return Flows(action, stop)
-            return Flows(action, stop, torch.logsumexp(self.log_inflows(encoding, states, parents), dim=1))
-
-        return flows
 
     def _bounded(self, stop: Tensor, states: States) -> Tensor:
         """Puts the size bound on stop flows ``[B]``; a state that is no explanation, as an empty one, never stops."""

@@ -7,23 +7,19 @@ several rollouts are at is held, and looked at by the policy, once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from gflowexplainer.flow.even_draws import even_draws
 from gflowexplainer.flow.policy import Policy
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
-from gflowexplainer.ops.hashed_random import combine, combine_integers, combine_numbers, uniform
+from gflowexplainer.ops.hashed_random import combine, combine_integers, uniform
 from gflowexplainer.ops.memory import refuse_beyond_memory
-from gflowexplainer.ops.numpy_segments import boundaries, counted, numbered
-from gflowexplainer.ops.segments import pointers, segment_argmax, segment_max
+from gflowexplainer.ops.segments import segment_argmax, segment_max
 from gflowexplainer.ops.sorting import first_of_each, unique_groups
 
 STOP = -1
@@ -71,12 +67,6 @@ class Rollouts:
     def subgraphs(self) -> Subgraphs:
         """The subgraph that each rollout ended in, ``R`` of them."""
         return self.states.subgraphs[self.state[self.last]]
-
-    def to(self, instances: Instances) -> Rollouts:
-        """Returns the same rollouts on instances that lie on another device, without the flows they followed."""
-        names = ("state", "rollout", "chosen", "successor", "last")
-        moved = {name: getattr(self, name).to(instances.device) for name in names}
-        return replace(self, states=self.states.to(instances), flows=None, **moved)
 
 
 def roll_out(
@@ -150,7 +140,8 @@ def roll_out(
 
 def _before(counts: list[int], visits: list[int], device: torch.device) -> Tensor:
     """Returns, for all ``visits`` of each step, how many there are of what all steps before it have ``counts`` of."""
-    return torch.from_numpy(boundaries(np.array(counts))[:-1].repeat(visits)).to(device)
+    earlier = torch.tensor([0, *counts[:-1]], device=device).cumsum(0)
+    return earlier.repeat_interleave(torch.tensor(visits, device=device))
 
 
 def refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.device) -> None:
@@ -185,27 +176,13 @@ def rollout_keys(instances: Instances, instance: Tensor, *stream: int) -> Tensor
         instance: Instance of each rollout, shape ``[R]``; the rollouts of one instance are numbered in order.
         *stream: Integers that name the use: seed, iteration and so on.
     """
-    if instance.device.type == "cpu":
-        return torch.from_numpy(rollout_numbers(instances, instance.numpy(), *stream))
     order = torch.argsort(instance, stable=True)
     counts = torch.bincount(instance, minlength=len(instances))
     first = torch.cumsum(counts, 0) - counts
     number = torch.empty_like(instance)
     number[order] = torch.arange(instance.numel(), device=instance.device) - first[instance[order]]
-    return combine(_named(stream), instances.own_key[instance], number)
-
-
-def rollout_numbers(instances: Instances, instance: NDArray[Any], *stream: int) -> NDArray[Any]:
-    """Does what :func:`rollout_keys` does, in NumPy."""
-    own_key = instances.array("own_key")
-    if len(instances) == 1:
-        return combine_numbers(_named(stream), int(own_key[0]), counted(instance.size))
-    return combine_numbers(_named(stream), own_key[instance], numbered(instance, len(instances)))
-
-
-def _named(stream: tuple[int, ...]) -> int:
-    """Returns one number for the use of random numbers."""
-    return combine_integers(*map(int, stream)) if stream else 0
+    named = combine_integers(*map(int, stream)) if stream else 0
+    return combine(named, instances.own_key[instance], number)
 
 
 def follow_policy(
@@ -218,7 +195,7 @@ def follow_policy(
         encoding: What it made of the instances (:meth:`Policy.encode`).
         temperature: Divides the log-flows; above 1 explores, towards 0 becomes greedy.
         epsilon: Share of choices that are uniform over all actions instead.
-        evenly: Whether rollouts at the same state share its actions out (:mod:`~gflowexplainer.flow.even_draws`).
+        evenly: Whether rollouts at the same state share its actions out (:func:`even_draws`).
     """
 
     @torch.no_grad()
@@ -263,23 +240,40 @@ def grow_by(score: Tensor) -> Chooser:
     return choose
 
 
-def grow_inside(goal: Subgraphs) -> Chooser:
-    """Rebuilds given subgraphs, one a rollout, in a random order that keeps every step connected."""
-    remaining = goal
+def grow_at_random(
+    instances: Instances, instance: Tensor, start: Tensor | None, max_nodes: int, key: Tensor
+) -> Subgraphs:
+    """Adds one neighbour after the other, each with equal chance, until there are ``max_nodes`` nodes or no more.
 
-    def choose(states: States, at: Tensor, draw: Tensor) -> Action:
-        nonlocal remaining
-        visit, entry = states.frontiers(at)
-        wanted = torch.nonzero((remaining.members[visit] == states.frontier[entry, None]).any(dim=1)).flatten()
-        counts = torch.bincount(visit[wanted], minlength=at.numel())
-        place = pointers(counts)[:-1] + (draw[:, 0] * counts).long()
-        chosen = torch.full_like(at, STOP)
-        some = counts > 0
-        chosen[some] = entry[wanted[place[some]]]
-        remaining = remaining[torch.nonzero(chosen != STOP).flatten()]
-        return Action(chosen)
+    Args:
+        instances: The instances.
+        instance: Instance of each subgraph, shape ``[R]``.
+        start: Node that each begins with, shape ``[R]``; ``None`` begins with any node.
+        max_nodes: Size bound.
+        key: A random key of each, shape ``[R]``.
+    """
+    return roll_out(instances, instance, start, max_nodes, grow_uniformly, key, cuts=False).subgraphs
 
-    return choose
+
+def even_draws(at: Tensor, draw: Tensor, num_states: int) -> Tensor:
+    """Returns a number in [0, 1) for each of ``V`` rollouts, so that those at one state share its actions out, ``[V]``.
+
+    The numbers of the ``n`` rollouts that are at a state lie ``1 / n`` apart on a circle, which is turned at random. An
+    action of probability ``p`` is then taken by ``p`` of them, up to one, so that the same number of rollouts says more
+    about the policy. The number of any one of them is uniform as before.
+
+    Args:
+        at: State that each is at, shape ``[V]``; some rollout is at every state.
+        draw: A random number in (0, 1) of each, shape ``[V]``; that of the first rollout at a state turns its circle.
+        num_states: Number of states.
+    """
+    order = torch.argsort(at, stable=True)
+    visits = torch.zeros(num_states, dtype=torch.long, device=at.device).index_add_(0, at, torch.ones_like(at))
+    first, there = torch.cumsum(visits, 0) - visits, at[order]
+    place = torch.arange(at.numel(), device=at.device) - first[there]
+    number = torch.empty_like(draw)
+    number[order] = (place / visits[there].double() + draw[order[first]][there]) % 1
+    return number
 
 
 def _draw(states: States, at: Tensor, draw: Tensor, action: Tensor, stop: Tensor) -> Tensor:

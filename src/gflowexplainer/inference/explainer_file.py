@@ -15,7 +15,7 @@ from gflowexplainer.sampler import SamplerState
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
 from gflowexplainer.storage.files import is_file
 from gflowexplainer.training.checkpoint import CHECKPOINT
-from gflowexplainer.training.folder import EXPLAINER as FILE
+from gflowexplainer.training.checkpoint import EXPLAINER as FILE
 
 KIND = "explainer"
 OPTIONS = (

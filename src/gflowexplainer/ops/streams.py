@@ -9,7 +9,6 @@ class Stream(IntEnum):
     training = 0
     shuffling = 1
     locating = 2
-    replaying = 4
     measuring = 5
     contexts = 6
     explaining = 100

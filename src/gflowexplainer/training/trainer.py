@@ -14,25 +14,29 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from gflowexplainer.choices import Objective
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.flow.locator import locator_loss
 from gflowexplainer.flow.network import FlowNetwork
 from gflowexplainer.flow.objectives import Loss
-from gflowexplainer.flow.replay import Replay
-from gflowexplainer.flow.sampling import Rollouts, grow_inside, roll_out, rollout_keys
+from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.ops.hashed_random import uniform
 from gflowexplainer.ops.streams import Stream
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
-from gflowexplainer.training.checkpoint import CHECKPOINT, load_training, save_training, training_identity
-from gflowexplainer.training.curves import METRICS, UpdateRecord, append_lines, cut_lines
+from gflowexplainer.training.checkpoint import (
+    CHECKPOINT,
+    METRICS,
+    UpdateRecord,
+    append_lines,
+    cut_lines,
+    load_training,
+    save_training,
+    training_identity,
+)
 from gflowexplainer.training.distributed import Fabric, Ranks
 from gflowexplainer.training.interrupts import interrupts_wait
-from gflowexplainer.training.repetition import repeat
 
 Callback = Callable[["Trainer", UpdateRecord], None]
 
@@ -53,8 +57,6 @@ class Trainer:
         self._given_identity = identity
         self.ranks.copy(sampler.network)
         self._exchange_scores()
-        settings, instances = sampler.settings, sampler.instances
-        self.replay = Replay(len(instances), settings.replays, settings.max_nodes, instances.device)
         self.iteration = 0
         # Set while weights and bookkeeping disagree; such a state is never stored.
         self._halfway = False
@@ -88,10 +90,7 @@ class Trainer:
     def optimizer(self) -> torch.optim.Optimizer:
         """What turns gradients into updates; who only explains never makes one."""
         rate, decay = self.settings.learning_rate, self.settings.weight_decay
-        recorded = self.instances.device.type == "cuda"
-        optimizer = torch.optim.AdamW(
-            self._parameter_groups(), lr=rate, weight_decay=decay, fused=True, capturable=recorded
-        )
+        optimizer = torch.optim.AdamW(self._parameter_groups(), lr=rate, weight_decay=decay, fused=True)
         self._base_rates = [group["lr"] for group in optimizer.param_groups]
         return optimizer
 
@@ -117,14 +116,12 @@ class Trainer:
 
     def step(self) -> UpdateRecord:
         """Performs one update and tells how it went; several processes do so together, each with its instances."""
-        began, batch = time.perf_counter(), self.ranks.mine(self._batch())
-        grown, again = self._grow(batch), self._regrow(batch)
-        ends, score = self._ends(grown)
-        log_score, size = self.ranks.mean(_sum(score), _sum(ends.size.to(score)))[1].tolist()
-        loss = self._descend_often([self._objective(rollouts) for rollouts in (grown, again)])
+        began = time.perf_counter()
+        rollouts = self._grow(self.ranks.mine(self._batch()))
+        log_score, size = self.ranks.mean(*self._ends(rollouts))[1].tolist()
+        loss = self._descend_often(rollouts)
         record: UpdateRecord = {"iteration": self.iteration, "loss": loss, "log_score": log_score, "size": size}
         self._exchange_scores()
-        self.replay.add(ends, score)
         self.iteration += 1
         if self.network.locator is not None and self.iteration % self.batches_per_epoch == 0:
             record["locator_loss"] = self._train_locator()
@@ -132,27 +129,27 @@ class Trainer:
         record["seconds"] = time.perf_counter() - began
         return record
 
-    def _descend_often(self, objectives: list[Callable[[], Loss]]) -> float:
+    def _descend_often(self, rollouts: Rollouts | None) -> float:
         """Takes all steps down on the same rollouts; returns the loss before the first."""
-
-        def descend() -> Tensor:
-            parts, means = self.ranks.mean(*(evaluate() for evaluate in objectives))
-            self._find_gradients(parts[0] + parts[1])
-            self._descend()
-            return means.sum()
-
         self._halfway = True
-        # Other objectives may look at what a GPU has computed, which a recording does not allow.
-        plain = self.settings.objective == Objective.log_partition_variance
-        same = self.ranks.size == 1 and self.network.policy.prepares_all and plain
-        losses = repeat(descend, self.settings.descents, self.instances.device, same=same)
-        before, after = torch.stack(losses).tolist()
-        if not math.isfinite(before + after):
+        losses = []
+        for _ in range(self.settings.descents):
+            (part,), mean = self.ranks.mean(self._nothing if rollouts is None else self.sampler.objective(rollouts))
+            self._find_gradients(part)
+            self._descend()
+            losses.append(mean[0])
+        found = torch.stack(losses).tolist()
+        wrong = [loss for loss in found if not math.isfinite(loss)]
+        if wrong:
             raise ConfigError(
-                f"The loss became {after if math.isfinite(before) else before} at iteration {self.iteration}. Lower "
-                "'learning_rate' or 'beta'."
+                f"The loss became {wrong[0]} at iteration {self.iteration}. Lower 'learning_rate' or 'beta'."
             )
-        return before
+        return found[0]
+
+    @property
+    def _nothing(self) -> Loss:
+        """A sum of no terms, of a process without rollouts."""
+        return Loss(torch.zeros((), device=self.instances.device), 0)
 
     def _exchange_scores(self) -> None:
         """Tells the other processes what this one has computed of the reward."""
@@ -166,36 +163,13 @@ class Trainer:
         several = batch.repeat_interleave(self.settings.rollouts)
         return self.sampler.sample(several, Stream.training, self.iteration, explore=True)
 
-    def _regrow(self, batch: Tensor) -> Rollouts | None:
-        """Builds remembered subgraphs of the instances again, in another order."""
-        stream = (self.settings.seed, Stream.replaying, self.iteration)
-        again = self.replay.draw(batch, *stream)
-        if not len(again):
-            return None
-        keys = rollout_keys(self.instances, again.instance, *stream)
-        start = self.sampler.starts(again.instance)
-        return roll_out(self.instances, again.instance, start, self.settings.max_nodes, grow_inside(again), keys)
-
-    def _objective(self, rollouts: Rollouts | None) -> Callable[[], Loss]:
-        """Prepares the objective; without rollouts it is a sum of no terms."""
+    def _ends(self, rollouts: Rollouts | None) -> tuple[Loss, Loss]:
+        """Adds up log-scores and sizes of what rollouts ended in."""
         if rollouts is None:
-            nothing = _sum(torch.zeros(0, device=self.instances.device))
-            return lambda: nothing
-        return self.sampler.objective(rollouts)
-
-    def _ends(self, rollouts: Rollouts | None) -> tuple[Subgraphs, Tensor]:
-        """Returns what rollouts ended in, with log-scores; with a memory to fill, that of all processes' rollouts."""
-        if rollouts is None:
-            none = torch.zeros((0, self.settings.max_nodes), dtype=torch.long, device=self.instances.device)
-            ends, score = Subgraphs(none[:, 0], none), self.reward.spread[:0]
-        else:
-            ends = rollouts.subgraphs
-            score = self.reward.log_score(ends)
-        if not self.replay.draws:
-            return ends, score
-        instance, members, score = self.ranks.rows(ends.instance, ends.members, score)
-        order = torch.argsort(instance, stable=True)
-        return Subgraphs(instance[order], members[order]), score[order]
+            return self._nothing, self._nothing
+        ends = rollouts.subgraphs
+        score = self.reward.log_score(ends)
+        return Loss(score.sum(), len(ends)), Loss(ends.size.to(score).sum(), len(ends))
 
     def _find_gradients(self, loss: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
@@ -310,18 +284,13 @@ class Trainer:
 
     def save(self, path: Path | str) -> None:
         """Writes everything that is needed to go on, in one file."""
-        save_training(Path(path), self.sampler, self.optimizer, self.replay, self.iteration, self.identity)
+        save_training(Path(path), self.sampler, self.optimizer, self.iteration, self.identity)
 
     def load(self, path: Path | str) -> None:
         """Takes up a training where :meth:`save` left it."""
-        self.iteration = load_training(Path(path), self.sampler, self.optimizer, self.replay, self.identity)
+        self.iteration = load_training(Path(path), self.sampler, self.optimizer, self.identity)
         self._halfway = False
         cut_lines(Path(path).parent / METRICS, self.iteration)
-
-
-def _sum(values: Tensor) -> Loss:
-    """Adds values ``[N]`` up."""
-    return Loss(values.sum(), values.numel())
 
 
 @contextmanager
