@@ -28,7 +28,7 @@ from gflowbench.protocol.printed_numbers import AUC, DATASETS
 from gflowexplainer.report.tables import NOT_THERE, Table, join
 from gflowexplainer.storage.files import read_json, slug, write_json, write_text
 from gflowexplainer.storage.identity import settings_fingerprint
-from gflowexplainer.storage.provenance import command_line
+from  import command_line
 
 ENUMERATED = {"tree-cycles": 1, "tree-grid": 5, "ba-2motifs": 10}
 """Every n-th instance of the datasets whose subgraphs are few enough to be enumerated."""
