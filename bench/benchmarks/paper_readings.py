@@ -25,10 +25,10 @@ from gflowbench.datasets.published_graphs import MOTIF_SIZES
 from gflowbench.paper.experiment import Spread
 from gflowbench.protocol.presentation import TITLES
 from gflowbench.protocol.printed_numbers import AUC, DATASETS
+from gflowexplainer.report.provenance import command_line
 from gflowexplainer.report.tables import NOT_THERE, Table, join
 from gflowexplainer.storage.files import read_json, slug, write_json, write_text
 from gflowexplainer.storage.identity import settings_fingerprint
-from  import command_line
 
 ENUMERATED = {"tree-cycles": 1, "tree-grid": 5, "ba-2motifs": 10}
 """Every n-th instance of the datasets whose subgraphs are few enough to be enumerated."""
