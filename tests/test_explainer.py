@@ -550,6 +550,7 @@ def test_training_brings_the_network_near_its_target():
 def test_import_is_light_and_small():
     classes = {"ExplanationList", "GFlowExplainer", "SubgraphExplanation", "TypedExplanation"}
     assert set(gflowexplainer.__all__) == classes | {"__version__", "adapt", "motifs"}
+    assert {*gflowexplainer.__all__, "sources", "bulk"} <= set(dir(gflowexplainer))
     with pytest.raises(AttributeError, match="has no attribute"):
         gflowexplainer.Nothing  # noqa: B018
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.settings import PRESETS, Settings
+from gflowexplainer.settings import GROUPS, PRESETS, Settings
 
 NAMES = {
     "whole": [
@@ -142,6 +143,22 @@ def test_default_is_the_evidence_reward_sampled_without_a_network() -> None:
     assert Settings().is_sampled_directly
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("epoch", "epochs"), ("lr", "learning_rate"), ("K", "max_nodes"), ("alpha", "keep_probability"),
+     ("n_samples", "num_samples")],
+)  # fmt: skip
+def test_other_libraries_names_are_answered_with_ours_first(name: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        GFlowExplainer(**{name: 3})
+    assert str(caught.value).startswith(f"There is no setting '{name}'. Did you mean '{meant}'?")
+
+
+def test_every_setting_is_in_one_group_and_described_in_that_order() -> None:
+    assert [name for names in GROUPS.values() for name in names] == [field.name for field in fields(Settings)]
+    assert len(next(iter(GROUPS.values()))) == 6  # for everybody
+
+
 def test_unknown_names_are_answered_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"'preset' must be one of .*\(got 'papers'\)\. Did you mean 'paper'\?"):
         Settings.preset("papers")
@@ -150,7 +167,7 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
         lambda: Settings.preset("paper", max_node=3),
         lambda: Settings().change(max_node=3),
     ):
-        with pytest.raises(ConfigError, match=r"\(got 'max_node'\)\. Did you mean 'max_nodes'\?"):
+        with pytest.raises(ConfigError, match=r"no setting 'max_node'\. Did you mean 'max_nodes'\?"):
             make()
 
 

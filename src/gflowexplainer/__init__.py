@@ -38,3 +38,8 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'gflowexplainer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Names what completion offers: the public names and the modules that users import from."""
+    return sorted([*__all__, "bulk", "errors", "report", "sources", "testing"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 from gflowexplainer.choices import (
@@ -38,16 +39,43 @@ CHOICES: dict[str, type[Choice]] = {
 """Settings that are choices."""
 
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "What to explain": ("max_nodes", "min_nodes", "reward", "direction", "max_graph_nodes", "seed"),
+    "For research, the reward": ("beta", "num_contexts", "keep_probability", "expectation", "removal"),
+    "the sampling": ("start", "measure", "parents"),
+    "the network": ("policy", "propagation", "hidden", "model_embeddings", "node_identities"),
+    "its training": (
+        *("objective", "epochs", "max_updates", "batch_size", "rollouts", "descents", "epsilon", "temperature"),
+        *("replays", "learning_rate", "final_rate", "weight_decay", "clip_norm", "locator_share"),
+    ),
+}
+"""Settings by who turns them: users the first six, researchers the rest."""
+HINTS = {
+    **{"lr": "learning_rate", "k": "max_nodes", "size": "max_nodes", "num_nodes": "max_nodes"},
+    **{"alpha": "keep_probability", "m": "num_contexts", "samples": "num_samples", "hops": "num_hops"},
+    **{"layers": "num_hops", "random_state": "seed", "iterations": "max_updates", "steps": "max_updates"},
+}
+"""What other libraries and the paper call a setting or an argument of the explainer."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How subgraphs are rewarded, how the flow network looks, and how it is trained.
+
+    The first six are for everybody. The others are for research: those of the network and of its training matter only
+    to rewards that evaluate the model on every subgraph, as the presets ``"context"`` and ``"paper"`` do.
 
     Attributes:
         max_nodes: Largest explanation (K).
         min_nodes: Smallest explanation.
         reward: ``"evidence"``, ``"context"``, ``"prediction"`` (the paper's) or ``"regularized"`` (RG-Explainer's). The
-            first is a closed form of what was learned; the others ask the model about every subgraph, and a flow
+            first is a closed form of what was learned; the others evaluate the model on every subgraph, and a flow
             network is trained to sample by them.
+        direction: Of a value, what is explained: ``"any"`` contribution, those that raise it (``"up"``) or that lower
+            it (``"down"``).
+        max_graph_nodes: Largest computation graph of a node; of a larger one the nodes most relevant to the explained
+            one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`).
+        seed: Fixes everything.
         beta: Reward exponent; of the evidence reward in units of its spread within an instance.
         num_contexts: Contexts in which the context reward evaluates each subgraph (M).
         keep_probability: Probability that such a context keeps a node (alpha).
@@ -55,20 +83,16 @@ class Settings:
             :class:`~gflowexplainer.rewards.prediction.PredictionReward`.
         removal: What it means that a node is gone: ``"induced"`` (it goes) or ``"isolate"`` (its edges go, as is right
             where a model averages over all nodes of a graph).
-        direction: Of a value, what is explained: ``"any"`` contribution, those that raise it (``"up"``) or that lower
-            it (``"down"``).
-        max_graph_nodes: Largest computation graph of a node; of a larger one the nodes most relevant to the explained
-            one are kept (:mod:`~gflowexplainer.graphs.neighborhoods`).
         start: Where graph-level explanations begin: ``"anywhere"`` or at the node of a ``"locator"``.
+        measure: What subgraphs count before the reward: ``"growth"`` or ``"uniform"``; see
+            :mod:`~gflowexplainer.flow.measure`.
+        parents: ``"dag"``, ``"sequence"`` or ``"graph"``; of the uniform measure.
         policy: ``"additive"`` or ``"paper"``.
         propagation: Of the paper's policy: ``"graph"`` or ``"frontier"``.
         hidden: Width of the policy.
         model_embeddings: Whether the policy sees the explained model's node embeddings.
         node_identities: Whether the policy knows every training node by name.
         objective: See :mod:`~gflowexplainer.flow.objectives`.
-        measure: What subgraphs count before the reward: ``"growth"`` or ``"uniform"``; see
-            :mod:`~gflowexplainer.flow.measure`.
-        parents: ``"dag"``, ``"sequence"`` or ``"graph"``; of the uniform measure.
         epochs: Passes over all instances.
         max_updates: Updates after which the training ends even so; 0 for no such bound.
         batch_size: Instances of one update.
@@ -81,28 +105,28 @@ class Settings:
         weight_decay: Decoupled weight decay.
         clip_norm: Largest norm of a gradient; 0 for no limit.
         locator_share: Share of the graphs that the locator is trained on in an epoch.
-        seed: Fixes everything.
     """
 
     max_nodes: int = 20
     min_nodes: int = 2
     reward: RewardType = RewardType.evidence
+    direction: Direction = Direction.any
+    max_graph_nodes: int = 1000
+    seed: int = 0
     beta: float = BETA
     num_contexts: int = 16
     keep_probability: float = 0.5
     expectation: Expectation = Expectation.whole
     removal: Removal = Removal.induced
-    direction: Direction = Direction.any
-    max_graph_nodes: int = 1000
     start: StartRule = StartRule.anywhere
+    measure: Measure = Measure.growth
+    parents: ParentRule = ParentRule.dag
     policy: PolicyType = PolicyType.additive
     propagation: Propagation = Propagation.graph
     hidden: int = 64
     model_embeddings: bool = True
     node_identities: bool = False
     objective: Objective = Objective.log_partition_variance
-    measure: Measure = Measure.growth
-    parents: ParentRule = ParentRule.dag
     epochs: int = 200
     max_updates: int = 50
     batch_size: int = 64
@@ -115,7 +139,6 @@ class Settings:
     weight_decay: float = 0.0
     clip_norm: float = 10.0
     locator_share: float = 0.2
-    seed: int = 0
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -229,7 +252,10 @@ class Settings:
         """Reads settings back; an unknown name is answered with the nearest right one."""
         names = tuple(field.name for field in fields(cls))
         for name in values:
-            one_of("setting", name, names)
+            if name not in names:
+                meant = HINTS.get(name.lower()) or next(iter(get_close_matches(name, (*names, *HINTS.values()))), None)
+                hint = "" if meant is None else f" Did you mean '{meant}'?"
+                raise ConfigError(f"There is no setting '{name}'.{hint} The settings are: {', '.join(names)}.")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

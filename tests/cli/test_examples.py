@@ -20,8 +20,12 @@ def examples(name):
     return [shlex.split(line)[1:] for line in re.findall(r"^\s*(gflowexplainer .*)$", block, re.MULTILINE)]
 
 
-def test_a_command_that_needs_more_says_what_to_install():
-    assert 'pip install "gflowexplainer[ray]"' in COMMANDS["bulk"].help
+@pytest.mark.parametrize(
+    ("name", "said"), [("bulk", 'pip install "gflowexplainer[ray]"'), ("report", "[RUN]..."), ("fit", "its training: ")]
+)
+def test_help_is_shown_as_it_is_written(name, said, invoke, monkeypatch):
+    monkeypatch.setenv("TERMINAL_WIDTH", "400")
+    assert said in invoke(name, "--help").output
 
 
 @pytest.mark.parametrize("name", [*OURS, "bulk"])

@@ -5,11 +5,12 @@ import re
 import pytest
 import torch
 
+from gflowexplainer.cli.options import assignments, positions
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explainer import GFlowExplainer
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.sources import load_graphs, save_graphs
-from gflowexplainer.testing import NodeModel
+from gflowexplainer.testing import NodeModel, house, random_graph
 
 NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")
 GRAPH = ("--model", "my_models:graph_model", "--weights", "graph.pt", "--data", "graphs.safetensors")
@@ -159,9 +160,6 @@ def test_names_of_nodes_are_shown_and_do_nothing(workspace, invoke):
 
 
 def test_regression_with_edge_features(workspace, invoke):
-    from gflowexplainer.sources import save_graphs
-    from gflowexplainer.testing import house
-
     graph = house()
     graph.edge_attr = torch.ones(graph.edge_index.size(1), 2)
     save_graphs("edges.safetensors", [graph, graph])
@@ -207,31 +205,32 @@ def test_a_report_again_and_beside_another_run(workspace, invoke):
     assert "holds nothing to show yet" in nothing.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [("3", [3]), ("3,14,15", [3, 14, 15]), ("10-12", [10, 11, 12]), (" 5 , 3-4, 3", [5, 3, 4]), ("7-7", [7])],
-)
-def test_positions(text, wanted):
-    from gflowexplainer.cli.options import positions
-
-    assert positions(text) == wanted
-
-
-def test_values_of_settings():
-    from gflowexplainer.cli.options import assignments
-
-    found = assignments(
-        ["beta=50", "reward=prediction", "node_identities=true", "model_embeddings=False", "epsilon=1e-2"]
-    )
-    assert found == {
-        "beta": 50,
-        "reward": "prediction",
-        "node_identities": True,
-        "model_embeddings": False,
-        "epsilon": 0.01,
-    }
+def test_words_that_name_many(workspace):
+    assert positions(" 5 , 3-4, 3") == [5, 3, 4]
+    assert positions("7-7") == [7]
+    words = ["beta=50", "reward=prediction", "node_identities=true", "model_embeddings=False", "epsilon=1e-2"]
+    wanted = {"beta": 50, "reward": "prediction", "node_identities": True, "model_embeddings": False, "epsilon": 0.01}
+    assert assignments(words) == wanted
     with pytest.raises(ConfigError, match="twice"):
         assignments(["beta=1", "beta=2"])
+
+
+def test_a_network_without_weights_and_one_that_ends_in_an_embedding_are_doubted(workspace, invoke):
+    graph = random_graph(120, 0.02)
+    graph.y = torch.arange(120) % 2
+    save_graphs("labelled.safetensors", graph)
+    (workspace / "wide.py").write_text(
+        "from gflowexplainer.testing import NodeModel\nbuild = lambda: NodeModel(3, 9)\n"
+    )
+    words = ("--data", "labelled.safetensors", "--index", "3", "--no-report", *QUICK)
+    plain = invoke("explain", *NODE[:4], *words)
+    assert plain.exit_code == 0, plain.output
+    assert "No --weights" not in plain.output
+    assert "embedding" not in plain.output
+    result = invoke("explain", "--model", "wide:build", *words, "--json")
+    assert result.exit_code == 0, result.output
+    assert "No --weights are given, so NodeModel is explained as 'wide:build' makes it" in result.stderr
+    assert "returns 9 columns, but 'y' knows 2 classes" in "".join(json.loads(result.stdout)["warnings"])
 
 
 @pytest.mark.parametrize("name", ["edge_weight", "x"])

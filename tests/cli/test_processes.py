@@ -37,8 +37,20 @@ def test_the_version_the_help_and_no_words():
     done = run()
     assert "Usage" in done.stdout + done.stderr
     text = run("--help").stdout
-    for command in ("fit", "explain", "bulk", "report", "doctor"):
+    for command in ("demo", "fit", "explain", "bulk", "report", "doctor"):
         assert f" {command} " in text
+
+
+def test_a_shell_completes_commands_options_and_values():
+    code = {"_GFLOWEXPLAINER_COMPLETE": "complete_bash"}
+    for words, place, offered in (
+        ("expl", 1, "explain"),
+        ("explain --ind", 2, "--index"),
+        ("explain --mode m", 3, "multiclass"),
+        ("explain --set ep", 3, "epochs="),
+    ):
+        done = run(**code, COMP_WORDS=f"gflowexplainer {words}", COMP_CWORD=str(place))
+        assert offered in done.stdout.split(), done.stderr
 
 
 def test_results_on_stdout_progress_on_stderr_and_no_colour(workspace):

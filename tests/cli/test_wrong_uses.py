@@ -11,6 +11,7 @@ from gflowexplainer.testing import GraphModel, house
 
 NODE = ["explain", "--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors"]
 GRAPH = ["explain", "--model", "my_models:graph_model", "--weights", "graph.pt", "--data", "graphs.safetensors"]
+LINKS = [*NODE[1:], "--edge-label-index", "0:4"]
 ONE = [*NODE, "--index", "3"]
 
 WRONG = [
@@ -68,6 +69,7 @@ WRONG = [
     ([*NODE, "--index", "9-3"], 2, "Write 3-9"),
     ([*NODE, "--index", "0-9999999"], 2, "Use --all for all"),
     ([*NODE, "--index", "9" * 5000], 2, "whole numbers from 0 on"),
+    ([*NODE, "--index", ",".join(f"{k}000000-{k}999999" for k in range(1, 9))], 2, "Use --all for all"),
     ([*ONE, "--target", "9" * 30], 2, "a class, which is a whole number"),
     ([*NODE, "--index", ""], 2, "whole numbers from 0 on"),
     ([*GRAPH, "--index", "7"], 2, "there are 3 graphs"),
@@ -101,6 +103,7 @@ WRONG = [
     ([*ONE, "--out", "my_models.py"], 1, "cannot be made"),
     (["fit", *ONE[1:], "--set", "node_identities=true"], 2, "node_identities"),
     # the other commands
+    (["bulk", *LINKS, "--explainer", "nowhere", "--out", "all"], 2, "explains nodes and graphs"),
     (["report", "nowhere"], 2, "does not exist"),
     (["report", "."], 2, "holds no run"),
     (["report"], 2, "RUN"),

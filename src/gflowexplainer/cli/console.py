@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PROBLEM, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes: something went wrong; a wrong use; Ctrl-C. A signal adds 128."""
+_NO_MEMORY = "There is not enough memory. Explain fewer instances at once, or lower --max-nodes."
+_NO_GPU_MEMORY = "The GPU has not enough memory. Use --device cpu, or explain fewer instances at once."
 
 
 @contextmanager
@@ -27,6 +29,7 @@ def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
     Args:
         resumable: Whether the same command goes on where it was interrupted; then Ctrl-C says which one that is.
     """
+    from gflowexplainer.report.provenance import command_line
     from gflowexplainer.training.interrupts import Terminated, endings_interrupt
 
     try:
@@ -34,22 +37,17 @@ def one_line_errors(*, resumable: bool = False) -> Iterator[None]:
             yield
     except GFlowExplainerError as error:
         fail(str(error), USAGE if isinstance(error, ConfigError) else PROBLEM)
-    except MemoryError:
-        fail("There is not enough memory. Explain fewer instances at once, or lower --max-nodes.", PROBLEM)
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
+    except (MemoryError, RuntimeError) as error:
+        on_gpu = type(error).__name__ == "OutOfMemoryError"
+        if not (on_gpu or isinstance(error, MemoryError) or "can't allocate memory" in str(error)):
             raise
-        fail("The GPU has not enough memory. Use --device cpu, or explain fewer instances at once.", PROBLEM)
+        fail(_NO_GPU_MEMORY if on_gpu else _NO_MEMORY, PROBLEM)
     except KeyboardInterrupt as error:
-        code = 128 + error.number if isinstance(error, Terminated) else INTERRUPTED
-        if not resumable:
-            fail("interrupted.", code)
-        from gflowexplainer.report.provenance import command_line
-
-        fail(f"interrupted. What was done is kept; the same command goes on:\n  {command_line()}", code)
+        goes_on = f" What was done is kept; the same command goes on:\n  {command_line()}" if resumable else ""
+        fail(f"interrupted.{goes_on}", 128 + error.number if isinstance(error, Terminated) else INTERRUPTED)
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int) -> NoReturn:
     """Prints what is wrong and ends the command."""
     typer.echo(f"gflowexplainer: {message}", err=True)
     raise typer.Exit(code)
@@ -60,9 +58,22 @@ def teller(quiet: bool) -> Callable[[str], None]:
     return (lambda line: None) if quiet else (lambda line: typer.echo(line, err=True))
 
 
+def tell_always(lines: Sequence[str]) -> None:
+    """Says what nobody should miss, on standard error, where progress is not wanted either."""
+    for line in lines:
+        typer.echo(line, err=True)
+
+
 def shows_bars(quiet: bool) -> bool:
     """Returns whether to draw progress bars: only for a person who looks on."""
     return not quiet and sys.stderr.isatty()
+
+
+def print_json(results: Any) -> None:
+    """Prints results for a program."""
+    from gflowexplainer.storage.files import dumps
+
+    typer.echo(dumps(results, indent=1))
 
 
 def print_table(table: Table) -> None:

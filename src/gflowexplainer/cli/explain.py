@@ -1,48 +1,32 @@
-"""``explain``: explains predictions of a model and writes a report about them."""
+"""``explain`` and ``demo``: explain predictions of a model and write a report about them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from gflowexplainer.cli.console import one_line_errors
-from gflowexplainer.cli.options import How, Inputs, Output, takes_options
+from gflowexplainer.cli.options import HOW, OUT, How, Inputs, Output, option, takes_options
 
-_HOW, _OUT = "How", "Output"
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is computed and shown of each explanation."""
+
+    explainer: Path | None = option(HOW, "Folder of a fitted explainer; its settings count.")
+    fit: bool = option(
+        HOW, "Fit one explainer to all instances first, so that they learn from one another.", "--fit", default=False
+    )
+    certificate: bool | None = option(HOW, "Measure the exact distance to the target. (default: of few)")
+    sentences: bool = option(
+        HOW, "Say of each what would change it and which features count.", "--summary", default=False
+    )
+    report: bool = option(OUT, "Whether to write report.html.", default=True)
+    figures: bool = option(OUT, "Write PNG and SVG figures too.", "--figures", default=False)
 
 
 @takes_options
-def explain(
-    inputs: Inputs,
-    how: How,
-    output: Output,
-    explainer: Annotated[
-        Path | None, typer.Option(help="Folder of a fitted explainer; its settings count.", rich_help_panel=_HOW)
-    ] = None,
-    fit: Annotated[
-        bool,
-        typer.Option(
-            "--fit", help="Fit one explainer to all instances first, so that they learn from one another.",
-            rich_help_panel=_HOW,
-        ),
-    ] = False,
-    certificate: Annotated[
-        bool | None,
-        typer.Option(help="Measure the exact distance to the target. (default: of few)", rich_help_panel=_HOW),
-    ] = None,
-    sentences: Annotated[
-        bool,
-        typer.Option(
-            "--summary", help="Say of each what would change it and which features count.", rich_help_panel=_HOW
-        ),
-    ] = False,
-    report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=_OUT)] = True,
-    figures: Annotated[
-        bool, typer.Option("--figures", help="Write PNG and SVG figures too.", rich_help_panel=_OUT)
-    ] = False,
-) -> None:  # fmt: skip
+def explain(inputs: Inputs, how: How, output: Output, shown: Shown) -> None:
     r"""Explains predictions by connected subgraphs: prints them, stores them, writes a report.
 
     To copy:
@@ -68,14 +52,20 @@ def explain(
     with one_line_errors(resumable=True):
         from gflowexplainer.cli.run import explain_in_folder
 
-        explain_in_folder(
-            inputs,
-            how,
-            output,
-            explainer=explainer,
-            fit=fit,
-            certificate=certificate,
-            sentences=sentences,
-            report=report,
-            figures=figures,
-        )
+        explain_in_folder("explain", inputs, how, output, shown)
+
+
+@takes_options
+def demo(how: How, output: Output) -> None:
+    """Trains a small GNN on the karate club, explains four of its predictions, and writes a report. Needs no download.
+
+    To copy:
+
+      gflowexplainer demo
+      gflowexplainer demo --out runs/other --seed 1 --quiet
+    """
+    with one_line_errors(resumable=True):
+        from gflowexplainer.cli.run import explain_in_folder
+
+        inputs = Inputs(dataset="karate", index="0,8,28,33")
+        explain_in_folder("demo", inputs, how, replace(output, out=output.out or Path("runs/demo")), Shown())

@@ -1,35 +1,33 @@
-"""``fit``: fits an explainer to many instances of a model."""
+"""``fit``: fits an explainer to many instances of a model, in one process or in several."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from gflowexplainer.cli.console import one_line_errors, shows_bars, teller
-from gflowexplainer.cli.options import How, Inputs, Output, takes_options
+from gflowexplainer.cli.console import one_line_errors, print_json, shows_bars, tell_always, teller
+from gflowexplainer.cli.options import HOW, How, Inputs, Output, option, takes_options
 from gflowexplainer.cli.processes import is_first, together
 
 
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """Where to train."""
+
+    devices: int | None = option(
+        HOW,
+        "Processes that train together on this machine, one a device: they are started, unless torchrun has. "
+        "(default: 1, or torchrun's)",
+        min=1,
+    )
+    nodes: int = option(HOW, "Machines that train together, with torchrun on each.", default=1, min=1)
+
+
 @takes_options
-def fit(
-    inputs: Inputs,
-    how: How,
-    output: Output,
-    devices: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Processes that train together on this machine, one a device: they are started, unless torchrun has. "
-            "(default: 1, or torchrun's)",
-            rich_help_panel="How",
-        ),
-    ] = None,
-    nodes: Annotated[
-        int, typer.Option(min=1, help="Machines that train together, with torchrun on each.", rich_help_panel="How")
-    ] = 1,
-) -> None:
+def fit(inputs: Inputs, how: How, output: Output, processes: Processes) -> None:
     r"""Fits an explainer to a model, once, so that it explains any instance of it at once.
 
     Interrupted (Ctrl-C), the same command goes on where it stopped and comes to the same explainer.
@@ -50,12 +48,14 @@ def fit(
           --model my_models:build --weights gnn.pt --data graph.npz --all \
           --device cuda --devices 4 --nodes 2
     """
-    with one_line_errors(resumable=True), together(device=how.device, devices=devices, nodes=nodes) as fabric:
-        from gflowexplainer.cli.inputs import read_inputs
-        from gflowexplainer.cli.run import fit_in_folder, make_explainer, open_run, words_of
+    with (
+        one_line_errors(resumable=True),
+        together(device=how.device, devices=processes.devices, nodes=processes.nodes) as fabric,
+    ):
+        from gflowexplainer.cli.inputs import read_inputs, untrained
+        from gflowexplainer.cli.run import fit_in_folder, make_explainer, open_run
         from gflowexplainer.report.run_folder import FITTED, write_run_report
         from gflowexplainer.report.tables import Table, number
-        from gflowexplainer.storage.files import dumps
 
         quiet = output.quiet or not is_first()
         tell, algorithm = teller(quiet), make_explainer(how, inputs)
@@ -65,7 +65,8 @@ def fit(
             # Which folder is the first process's business; that there is one, all must know.
             fit_in_folder(algorithm, loaded, output.out or Path("runs"), quiet, fabric)
             return
-        with open_run("fit", output, words_of(inputs, how), loaded, algorithm.settings.to_dict()) as run:
+        tell_always(untrained(inputs, loaded.model))
+        with open_run("fit", output, loaded, algorithm.settings.to_dict(), {**vars(inputs), **vars(how)}) as run:
             run.files.claim(*FITTED)
             tell(f"Fitting {loaded.sentence()}")
             fit_in_folder(algorithm, loaded, run.folder, quiet, fabric)
@@ -86,7 +87,7 @@ def fit(
             run.write_results(results, [Table("Fit", ("what", "value"), rows)])
             report = write_run_report(run)
         if output.as_json:
-            typer.echo(dumps(results, indent=1))
+            print_json(results)
             return
         typer.echo(
             f"Fitted to {results['instances']} instances in {results['iterations']} updates "

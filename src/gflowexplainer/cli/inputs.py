@@ -61,11 +61,10 @@ class Loaded:
     def arguments(self, places: Sequence[int] | None = None) -> dict[str, Any]:
         """Returns the arguments of ``fit`` and ``explain`` that name some of the predictions, all by default."""
         chosen = self.places if places is None else list(places)
-        words: dict[str, Any] = {"model_config": self.config, "target": self.target, "index": chosen}
-        if self.links is not None:
-            target = None if self.target is None else self.target[chosen]
-            words |= {"edge_label_index": self.links[:, chosen], "target": target, "index": None}
-        return words
+        if self.links is None:
+            return {"model_config": self.config, "target": self.target, "index": chosen}
+        target = None if self.target is None else self.target[chosen]
+        return {"model_config": self.config, "target": target, "edge_label_index": self.links[:, chosen]}
 
     def name(self, place: int) -> str:
         """Returns what to call an instance."""
@@ -103,6 +102,20 @@ class Loaded:
         truth = own_motif(graph, explanation.explained_node)
         return Case(name=self.name(place), explanation=explanation, truth=truth, **shown)
 
+    def doubts(self, explanation: Any) -> list[str]:
+        """Returns what looks as if something else was meant: many outputs that no label has, as of an embedding."""
+        plain = [graph for graph in self.graphs if isinstance(graph, Data)]
+        stores = plain if self.node_type is None else [self.graphs[0][self.node_type]]
+        labels = [store.y.reshape(-1) for store in stores if isinstance(store.get("y"), Tensor)]
+        known = torch.cat(labels) if labels else torch.empty(0)
+        outputs = len(explanation.whole_prediction or ())
+        if known.is_floating_point() or known.numel() < 10 * outputs or 2 * (int(known.max()) + 1) > outputs:
+            return []
+        return [
+            f"The model returns {outputs} columns, but 'y' knows {int(known.max()) + 1} classes. If the columns are an "
+            "embedding, name a model that ends in a prediction."
+        ]
+
 
 def read_inputs(
     words: Inputs, *, device: str = "cpu", seed: int = 0, progress: bool = False, fitted: bool = False
@@ -137,10 +150,21 @@ def read_inputs(
             "Use --task-level graph, or give one graph."
         )
     model, graphs = model.to(device).eval(), [graph.to(device) for graph in graphs]
-    links = _links(words, graphs[0])
-    places = list(range(links.size(1))) if links is not None else _places(words, level, graphs, named)
-    target = _target(words, places, level, graphs)
+    count = _count(words, level, graphs)
+    links = _links(words.edge_label_index, device)
+    places = _places(words, level, count, named) if links is None else list(range(links.size(1)))
+    target = _target(words, places, level, len(places) if level == "edge" else count, graphs)
     return Loaded(model, graphs, level, places, _config(words, level, fitted), links, target, words.node_type, named)
+
+
+def untrained(words: Inputs, model: nn.Module) -> list[str]:
+    """Returns a warning where nothing says which weights a model has."""
+    if words.model is None or words.weights is not None or not any(True for _ in model.parameters()):
+        return []
+    return [
+        f"No --weights are given, so {type(model).__name__} is explained as '{words.model}' makes it. If that is an "
+        "untrained network, its predictions and their explanations mean nothing."
+    ]
 
 
 def _check_combination(words: Inputs) -> None:
@@ -166,11 +190,11 @@ def _check_combination(words: Inputs) -> None:
 
 
 def _graphs(words: Inputs) -> list[Any]:
-    if words.smiles is not None:
-        atoms = {} if words.atoms is None else {"atoms": tuple(listed(words.atoms))}
-        return list(read_molecules(words.smiles, column=words.smiles_column, **atoms))
-    assert words.data is not None
-    return load_graphs(words.data)
+    if words.smiles is None:
+        assert words.data is not None
+        return load_graphs(words.data)
+    atoms = {} if words.atoms is None else {"atoms": tuple(listed(words.atoms))}
+    return list(read_molecules(words.smiles, column=words.smiles_column, **atoms))
 
 
 def _level(words: Inputs, graphs: Sequence[Any], named: NamedDataset | None) -> str:
@@ -189,8 +213,7 @@ def _level(words: Inputs, graphs: Sequence[Any], named: NamedDataset | None) -> 
 
 
 def _config(words: Inputs, level: str, fitted: bool) -> dict[str, str] | None:
-    said = (words.mode, words.task_level, words.return_type)
-    if fitted and said == (None, None, None):
+    if fitted and (words.mode, words.task_level, words.return_type) == (None, None, None):
         return None
     mode = words.mode or ("binary" if level == "edge" else "multiclass")
     mode = mode if mode in MODES.values() else MODES[one_of("mode", mode, tuple(MODES))]
@@ -200,14 +223,12 @@ def _config(words: Inputs, level: str, fitted: bool) -> dict[str, str] | None:
     return {"mode": mode, "task_level": level, "return_type": return_type}
 
 
-def _links(words: Inputs, graph: Any) -> Tensor | None:
-    if words.edge_label_index is None:
+def _links(text: str | None, device: str) -> Tensor | None:
+    if text is None:
         return None
-    text = words.edge_label_index
     try:
         pairs = [[int(end) for end in pair.split(":")] for pair in text.split(",")]
-        ends = torch.tensor(pairs, device=next(iter(graph.edge_stores)).edge_index.device)
-        return ends.reshape(len(pairs), 2).t().contiguous()
+        return torch.tensor(pairs, device=device).reshape(len(pairs), 2).t().contiguous()
     except (ValueError, RuntimeError, OverflowError) as error:
         raise ConfigError(f"'--edge-label-index' takes pairs of node ids, as 0:4,3:9 (got {text[:80]!r}).") from error
 
@@ -223,10 +244,9 @@ def _count(words: Inputs, level: str, graphs: Sequence[Any]) -> int | None:
     return int(graphs[0][one_of("node type", words.node_type, tuple(graphs[0].node_types))].num_nodes)
 
 
-def _places(words: Inputs, level: str, graphs: Sequence[Any], named: NamedDataset | None) -> list[int]:
+def _places(words: Inputs, level: str, count: int | None, named: NamedDataset | None) -> list[int]:
     if level == "edge":
         raise ConfigError("Which links? Name both ends of each, as --edge-label-index 0:4,3:9.")
-    count = _count(words, level, graphs)
     if count == 0:
         raise InstanceError("There is nothing to explain: the graph has no nodes.")
     if words.index is not None:
@@ -245,13 +265,12 @@ def _places(words: Inputs, level: str, graphs: Sequence[Any], named: NamedDatase
     return list(range(count))
 
 
-def _target(words: Inputs, places: list[int], level: str, graphs: Sequence[Any]) -> Tensor | None:
+def _target(words: Inputs, places: list[int], level: str, total: int | None, graphs: Sequence[Any]) -> Tensor | None:
     """Reads ``--target`` into one value a node, graph or link; those that are not explained stay 0."""
     if words.target is None:
         return None
     regression = words.mode == "regression"
     kind = torch.float if regression else torch.long
-    total = len(places) if level == "edge" else _count(words, level, graphs)
     if words.target == "labels":
         stores = graphs if words.node_type is None else [graphs[0][words.node_type]]
         labels = [store.to_dict().get("y") for store in stores]

@@ -1,129 +1,132 @@
-"""The options that commands share, in dataclasses by what they are about, and how their words are read."""
+"""The options of commands, in one dataclass per purpose: which predictions, how, and where results go.
+
+A command names these dataclasses as parameters, and :func:`takes_options` makes its options of their fields.
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from rich.markup import escape
 
 from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.settings import GROUPS, PRESETS
 
-_MODEL, _DATA, _WHAT, _HOW, _OUT = "Model", "Graphs", "What to explain", "How", "Output"
+MODEL, GRAPHS, WHAT, HOW, OUT = "Model", "Graphs", "What to explain", "How", "Output"
+"""Panels of the help."""
 _MOST_NAMED = 1_000_000
-"""Instances that a range of ``--index`` may name."""
+"""Instances that ``--index`` may name."""
 
 
-def _option(panel: str, help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+def option(panel: str, help: str, *names: str, default: Any = None, among: Sequence[str] = (), **more: Any) -> Any:
+    """Makes a field of a dataclass that is an option.
+
+    Args:
+        panel: Where the help shows it.
+        help: What it does.
+        *names: What it is called, if not as the field.
+        default: Its default; ``...`` for an option that must be given.
+        among: Values that the completion of a shell offers.
+        **more: Further arguments of ``typer.Option``.
+    """
+    if among:
+        more["autocompletion"] = lambda incomplete: [value for value in among if value.startswith(incomplete)]
+    made = typer.Option(*names, help=escape(help), rich_help_panel=panel, **more)
+    return field(default=MISSING if default is ... else default, metadata={"option": made})
 
 
-Json = Annotated[bool, _option(_OUT, "Print the results as JSON, not as a table.", "--json")]
-Quiet = Annotated[bool, _option(_OUT, "Show no progress.", "--quiet")]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, not as a table.", rich_help_panel=OUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.", rich_help_panel=OUT)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Inputs:
     """Which model, which graphs, and which of their predictions."""
 
-    model: Annotated[
-        str | None,
-        _option(
-            _MODEL,
-            "Your model: a function or class without arguments, or an nn.Module, as my_models:build or file.py:Net.",
-            metavar="MODULE:NAME",
-        ),
-    ] = None
-    weights: Annotated[Path | None, _option(_MODEL, "Its weights: .safetensors, or .pt of a state dict.")] = None
-    mode: Annotated[
-        str | None, _option(_MODEL, "'multiclass', 'binary' or 'regression'. (default: multiclass, of links binary)")
-    ] = None
-    task_level: Annotated[
-        str | None,
-        _option(
-            _MODEL,
-            "'node', 'edge' or 'graph'. (default: node for one graph with --index or a label for each node, edge with "
-            "--edge-label-index, else graph)",
-        ),
-    ] = None
-    return_type: Annotated[
-        str | None, _option(_MODEL, "What it returns: 'raw' scores, 'probs' or 'log_probs'. (default: raw)")
-    ] = None
-    data: Annotated[
-        Path | None,
-        _option(
-            _DATA,
-            "Graphs: .safetensors or .npz with x and edge_index, .pt of a PyG Data, .json of nodes and edges, or a "
-            "folder of these. Of several types: x__TYPE and edge_index__SOURCE__RELATION__TARGET.",
-        ),
-    ] = None
-    smiles: Annotated[
-        Path | None, _option(_DATA, "Molecules: a table with a column of SMILES.", metavar="FILE.csv")
-    ] = None
-    smiles_column: Annotated[str, _option(_DATA, "Name of that column.")] = "smiles"
-    atoms: Annotated[
-        str | None,
-        _option(
-            _DATA,
-            "Elements that the model knows, in the order of its features, as C,N,O,F. With H among them hydrogens are "
-            "atoms too. (default: the 14 of Mutagenicity)",
-        ),
-    ] = None
-    dataset: Annotated[
-        str | None, _option(_DATA, "A dataset with a GNN: karate, or with gflowbench one of the paper, as tree-cycles.")
-    ] = None
-    gnn: Annotated[
-        str | None,
-        _option(_DATA, "With --dataset: its 'published' GNN, or one that is 'trained' here. (default: published)"),
-    ] = None
-    index: Annotated[
-        str | None,
-        _option(
-            _WHAT,
-            "Nodes, or positions of graphs, counted from 0; 20-25 is six of them.",
-            metavar="3,14,20-25",
-        ),
-    ] = None
-    everything: Annotated[
-        bool, _option(_WHAT, "All of them; of a dataset, those that are usually explained.", "--all")
-    ] = False
-    edge_label_index: Annotated[str | None, _option(_WHAT, "Links, both ends of each, as 0:4,3:9.")] = None
-    node_type: Annotated[
-        str | None, _option(_WHAT, "Type of the nodes, of a heterogeneous graph. (default: found out)")
-    ] = None
-    edge_type: Annotated[str | None, _option(_WHAT, "Relation of the links, as user,likes,item.")] = None
-    keep_link: Annotated[bool, _option(_WHAT, "Leave explained links in the graph.", "--keep-link")] = False
-    target: Annotated[
-        str | None,
-        _option(
-            _WHAT, "Explain this class (or value) instead of the predicted one: one for all, one for each, or 'labels'."
-        ),
-    ] = None
+    model: str | None = option(
+        MODEL,
+        "Your model: a function or class without arguments, or an nn.Module, as my_models:build or file.py:Net.",
+        metavar="MODULE:NAME",
+    )
+    weights: Path | None = option(MODEL, "Its weights: .safetensors, or .pt of a state dict.")
+    mode: str | None = option(
+        MODEL,
+        "'multiclass', 'binary' or 'regression'. (default: multiclass, of links binary)",
+        among=("multiclass", "binary", "regression"),
+    )
+    task_level: str | None = option(
+        MODEL,
+        "'node', 'edge' or 'graph'. (default: node for one graph with --index or a label for each node, edge with "
+        "--edge-label-index, else graph)",
+        among=("node", "edge", "graph"),
+    )
+    return_type: str | None = option(
+        MODEL,
+        "What it returns: 'raw' scores, 'probs' or 'log_probs'. (default: raw)",
+        among=("raw", "probs", "log_probs"),
+    )
+    data: Path | None = option(
+        GRAPHS,
+        "Graphs: .safetensors or .npz with x and edge_index, .pt of a PyG Data, .json of nodes and edges, or a "
+        "folder of these. Of several types: x__TYPE and edge_index__SOURCE__RELATION__TARGET.",
+    )
+    smiles: Path | None = option(GRAPHS, "Molecules: a table with a column of SMILES.", metavar="FILE.csv")
+    smiles_column: str = option(GRAPHS, "Name of that column.", default="smiles")
+    atoms: str | None = option(
+        GRAPHS,
+        "Elements that the model knows, in the order of its features, as C,N,O,F. With H among them hydrogens are "
+        "atoms too. (default: the 14 of Mutagenicity)",
+    )
+    dataset: str | None = option(
+        GRAPHS, "A dataset with a GNN: karate, or with gflowbench one of the paper, as tree-cycles."
+    )
+    gnn: str | None = option(
+        GRAPHS,
+        "With --dataset: its 'published' GNN, or one that is 'trained' here. (default: published)",
+        among=("published", "trained"),
+    )
+    index: str | None = option(
+        WHAT, "Nodes, or positions of graphs, counted from 0; 20-25 is six of them.", metavar="3,14,20-25"
+    )
+    everything: bool = option(
+        WHAT, "All of them; of a dataset, those that are usually explained.", "--all", default=False
+    )
+    edge_label_index: str | None = option(WHAT, "Links, both ends of each, as 0:4,3:9.")
+    node_type: str | None = option(WHAT, "Type of the nodes, of a heterogeneous graph. (default: found out)")
+    edge_type: str | None = option(WHAT, "Relation of the links, as user,likes,item.")
+    keep_link: bool = option(WHAT, "Leave explained links in the graph.", "--keep-link", default=False)
+    target: str | None = option(
+        WHAT, "Explain this class (or value) instead of the predicted one: one for all, one for each, or 'labels'."
+    )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class How:
     """How to explain."""
 
-    preset: Annotated[
-        str | None, _option(_HOW, "Settings to begin with, as 'default' or 'paper'. (default: default)")
-    ] = None
-    max_nodes: Annotated[int | None, _option(_HOW, "Most nodes of an explanation.", min=1)] = None
-    samples: Annotated[int | None, _option(_HOW, "Subgraphs to sample for each prediction.", min=1)] = None
-    num_hops: Annotated[int | None, _option(_HOW, "Message-passing steps of the model. (default: counted)", min=0)] = (
-        None
+    preset: str | None = option(
+        HOW, "Settings to begin with, as 'default' or 'paper'. (default: default)", among=tuple(PRESETS)
     )
-    setting: Annotated[
-        list[str] | None,
-        _option(_HOW, "Any setting of GFlowExplainer, as beta=50; may be repeated.", "--set", metavar="NAME=VALUE"),
-    ] = None
-    seed: Annotated[int | None, _option(_HOW, "Fixes everything random. (default: 0)")] = None
-    device: Annotated[str, _option(_HOW, "Where to compute: 'cpu' or 'cuda'.")] = "cpu"
+    max_nodes: int | None = option(HOW, "Most nodes of an explanation.", min=1)
+    samples: int | None = option(HOW, "Subgraphs to sample for each prediction.", min=1)
+    num_hops: int | None = option(HOW, "Message-passing steps of the model. (default: counted)", min=0)
+    setting: list[str] | None = option(
+        HOW,
+        "Any setting of GFlowExplainer, as beta=50; may be repeated. "
+        + " ".join(f"{title}: {', '.join(names)}." for title, names in GROUPS.items()),
+        "--set",
+        metavar="NAME=VALUE",
+        among=tuple(f"{name}=" for names in GROUPS.values() for name in names),
+    )
+    seed: int | None = option(HOW, "Fixes everything random. (default: 0)")
+    device: str = option(HOW, "Where to compute: 'cpu' or 'cuda'.", default="cpu", among=("cpu", "cuda"))
 
     def settings(self) -> dict[str, Any]:
         """Returns the arguments of ``GFlowExplainer`` that the options name."""
@@ -136,20 +139,16 @@ class How:
         return found | {name: value for name, value in named.items() if value is not None}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Output:
     """Where results go."""
 
-    out: Annotated[
-        Path | None,
-        _option(
-            _OUT,
-            "Folder of the run; the same command goes on where it stopped. (default: a folder of its own in runs/)",
-        ),
-    ] = None
-    overwrite: Annotated[
-        bool, _option(_OUT, "Begin anew in --out: what an earlier run wrote there is deleted.", "--overwrite")
-    ] = False
+    out: Path | None = option(
+        OUT, "Folder of the run; the same command goes on where it stopped. (default: a folder of its own in runs/)"
+    )
+    overwrite: bool = option(
+        OUT, "Begin anew in --out: what an earlier run wrote there is deleted.", "--overwrite", default=False
+    )
     as_json: Json = False
     quiet: Quiet = False
 
@@ -164,18 +163,21 @@ def takes_options(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
             continue
         inner = get_type_hints(groups[name], include_extras=True)
-        for field in fields(groups[name]):
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
+        for each in fields(groups[name]):
+            kind, made = inner[each.name], each.metadata.get("option")
             parameters.append(
                 inspect.Parameter(
-                    field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=inner[field.name]
+                    each.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if each.default is MISSING else each.default,
+                    annotation=kind if made is None else Annotated[kind, made],
                 )
             )
 
     @wraps(command)
     def run(**words: Any) -> None:
         made = {
-            name: kind(**{field.name: words.pop(field.name) for field in fields(kind)}) for name, kind in groups.items()
+            name: kind(**{each.name: words.pop(each.name) for each in fields(kind)}) for name, kind in groups.items()
         }
         command(**words, **made)
 
@@ -192,7 +194,7 @@ def listed(text: str) -> list[str]:
 
 def positions(text: str) -> list[int]:
     """Reads ``3,14,20-22`` as ``[3, 14, 20, 21, 22]``, repeats dropped."""
-    found: list[int] = []
+    found: dict[int, None] = {}
     for part in text.split(","):
         begin, dash, end = (piece.strip() for piece in part.partition("-"))
         if not begin.isdecimal() or (dash and not end.isdecimal()) or max(len(begin), len(end)) > 18:
@@ -200,10 +202,10 @@ def positions(text: str) -> list[int]:
         first, last = int(begin), int(end if dash else begin)
         if last < first:
             raise ConfigError(f"'--index' counts upwards: {part.strip()} names nothing. Write {last}-{first}.")
-        if last - first >= _MOST_NAMED:
-            raise ConfigError(f"'--index': {part.strip()} names {last - first + 1} instances. Use --all for all.")
-        found += range(first, last + 1)
-    return list(dict.fromkeys(found))
+        if last - first >= _MOST_NAMED - len(found):
+            raise ConfigError(f"'--index' names more than {_MOST_NAMED} instances ({text[:80]}). Use --all for all.")
+        found.update(dict.fromkeys(range(first, last + 1)))
+    return list(found)
 
 
 def value_of(text: str) -> Any:

@@ -17,9 +17,7 @@ TOP = 10
 
 def summary(run: Run, cases: Sequence[Case], summaries: Mapping[str, Any]) -> dict[str, Any]:
     """Returns everything that a program wants to know, as plain values."""
-    entries = [_entry(case) for case in cases]
-    for entry in entries if summaries else ():
-        entry["summary"] = summaries[entry["name"]]
+    entries = [_entry(case) | ({"summary": summaries[case.name]} if summaries else {}) for case in cases]
     return {"format": FORMAT, "command": run.config["command"], "run": str(run.folder), "instances": entries}
 
 
@@ -27,23 +25,26 @@ def _entry(case: Case) -> dict[str, Any]:
     explanation = case.explanation
     probability = explanation.node_probability()
     order = sorted(probability.nonzero()[0].tolist(), key=lambda node: (-probability[node], node))
-    called = (lambda node: node) if case.names is None else case.names.__getitem__
+
+    def called(nodes: Sequence[int]) -> dict[str, Any]:
+        return {"nodes": [*nodes] if case.names is None else [case.names[node] for node in nodes]}
+
     entry = {
         "name": case.name,
         "class": explanation.explained_class,
         "prediction": explanation.whole_prediction,
-        "subgraphs": [one.to_dict() | {"nodes": [*map(called, one.nodes)]} for one in explanation.subgraphs[:TOP]],
+        "subgraphs": [one.to_dict() | called(one.nodes) for one in explanation.subgraphs[:TOP]],
         "num_subgraphs": len(explanation.subgraphs),
         "num_samples": explanation.num_samples,
         "error": explanation.error,
         "parts": None if explanation.known_parts is None else explanation.known_parts.to_dict(),
         "counterfactual": next((found.to_dict() for found in explanation.known_counterfactuals), None),
         "warnings": explanation.warnings,
-        "nodes": {str(called(node)): float(probability[node]) for node in order},
+        "nodes": dict(zip(map(str, called(order)["nodes"]), map(float, probability[order]), strict=True)),
         "certificate": explanation.certificate.to_dict() if explanation.certificate.distance is not None else None,
     }
     if explanation.explained_link is not None:
-        paths = [path.to_dict() | {"nodes": [*map(called, path.nodes)]} for path in explanation.paths(TOP)]
+        paths = [path.to_dict() | called(path.nodes) for path in explanation.paths(TOP)]
         entry |= {"connected": explanation.connected, "paths": paths}
     return entry
 
@@ -61,13 +62,11 @@ def warnings(cases: Sequence[Case]) -> list[str]:
         doubts = [] if parts is None or parts.holds else [parts.verdict()]
         for warning in [*doubts, *case.explanation.warnings]:
             said.setdefault(warning, []).append(case.name)
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {warning}"
-        for warning, names in said.items()
-    ]
+    more = {warning: f" and {len(names) - 1} more" if len(names) > 1 else "" for warning, names in said.items()}
+    return [f"{names[0]}{more[warning]}: {warning}" for warning, names in said.items()]
 
 
-def table(cases: Sequence[Case], title: str = "Explanations") -> Table:
+def table(cases: Sequence[Case]) -> Table:
     """Returns a table of the most probable subgraph of each instance."""
     certified = any(case.explanation.certificate.distance is not None for case in cases)
     heads = ("instance", "predicted", "most probable subgraph", "probability", "with all", "with only it", "without it")
@@ -80,7 +79,7 @@ def table(cases: Sequence[Case], title: str = "Explanations") -> Table:
         row += [NOT_THERE if one is None else number(one[explained or 0]) for one in predictions]
         row += [number(explanation.certificate.distance)] if certified else []
         rows.append(tuple(row))
-    return Table(title, heads + (("distance",) if certified else ()), tuple(rows))
+    return Table("Explanations", heads + (("distance",) if certified else ()), tuple(rows))
 
 
 def _class(case: Case) -> str:
@@ -96,9 +95,8 @@ def _class(case: Case) -> str:
 
 def _nodes(case: Case, nodes: Sequence[int]) -> str:
     """Returns nodes by id and name; a name that is the id is not repeated."""
-    texts = case.names or case.words or case.labels
-    named = [str(node) if texts is None else str(texts[node]) for node in nodes]
-    apart = case.names is not None
-    return (", " if apart else " ").join(
-        text if apart or text == str(node) else f"{node}:{text}" for node, text in zip(nodes, named, strict=True)
-    )
+    if case.names is not None:
+        return ", ".join(case.names[node] for node in nodes)
+    texts = case.words or case.labels
+    named = [str(node) if texts is None else texts[node] for node in nodes]
+    return " ".join(text if text == str(node) else f"{node}:{text}" for node, text in zip(nodes, named, strict=True))
