@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gflowexplainer.cli.console import one_line_errors
-from gflowexplainer.cli.options import HOW, OUT, How, Inputs, Output, option, takes_options
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    """What is computed and shown of each explanation."""
-
-    explainer: Path | None = option(HOW, "Folder of a fitted explainer; its settings count.")
-    fit: bool = option(
-        HOW, "Fit one explainer to all instances first, so that they learn from one another.", "--fit", default=False
-    )
-    certificate: bool | None = option(HOW, "Measure the exact distance to the target. (default: of few)")
-    sentences: bool = option(
-        HOW, "Say of each what would change it and which features count.", "--summary", default=False
-    )
-    report: bool = option(OUT, "Whether to write report.html.", default=True)
-    figures: bool = option(OUT, "Write PNG and SVG figures too.", "--figures", default=False)
+from gflowexplainer.cli.options import How, Inputs, Output, Shown, takes_options
 
 
 @takes_options

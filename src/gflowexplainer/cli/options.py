@@ -153,6 +153,22 @@ class Output:
     quiet: Quiet = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is computed and shown of each explanation."""
+
+    explainer: Path | None = option(HOW, "Folder of a fitted explainer; its settings count.")
+    fit: bool = option(
+        HOW, "Fit one explainer to all instances first, so that they learn from one another.", "--fit", default=False
+    )
+    certificate: bool | None = option(HOW, "Measure the exact distance to the target. (default: of few)")
+    sentences: bool = option(
+        HOW, "Say of each what would change it and which features count.", "--summary", default=False
+    )
+    report: bool = option(OUT, "Whether to write report.html.", default=True)
+    figures: bool = option(OUT, "Write PNG and SVG figures too.", "--figures", default=False)
+
+
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     """Makes a command of a function: parameters that are dataclasses of options become the options in them."""
     hints = get_type_hints(command, include_extras=True)

@@ -11,9 +11,8 @@ import typer
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.cli.console import print_json, print_table, shows_bars, tell_always, teller
-from gflowexplainer.cli.explain import Shown
 from gflowexplainer.cli.inputs import Loaded, read_inputs, untrained
-from gflowexplainer.cli.options import How, Inputs, Output
+from gflowexplainer.cli.options import How, Inputs, Output, Shown
 from gflowexplainer.cli.results import changes, summary, table, warnings
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import write_figures
