@@ -37,7 +37,7 @@ from gflowexplainer.model.task_builder import TaskBuilder
 from gflowexplainer.model.typed import TypedPredictor
 from gflowexplainer.ops.memory import batch_budget
 from gflowexplainer.sampler import FlowSampler
-from gflowexplainer.settings import Settings
+from gflowexplainer.settings import Settings, shows_settings
 from gflowexplainer.training.checkpoint import writing
 from gflowexplainer.training.distributed import Fabric, Ranks
 from gflowexplainer.training.trainer import Callback, Trainer, learning
@@ -77,9 +77,11 @@ class GFlowExplainer(ExplainerAlgorithm):
         edge_type: Of a heterogeneous graph, the relation whose links the model predicts.
         remove_link: Whether an explained link that is in the graph is left out of it, in both directions. A model that
             only reads it off has nothing to explain.
-        **settings: Any field of :class:`~gflowexplainer.settings.Settings`, such as ``max_nodes`` or ``seed``.
+        **settings: Any field of :class:`~gflowexplainer.settings.Settings`: ``max_nodes``, ``min_nodes``, ``reward``,
+            ``direction``, ``max_graph_nodes``, ``seed``, and what research turns.
     """
 
+    @shows_settings
     def __init__(
         self,
         *,

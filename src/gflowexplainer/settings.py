@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from gflowexplainer.choices import (
     Choice,
@@ -265,6 +266,18 @@ class Settings:
     def change(self, **changes: Any) -> Settings:
         """Returns a copy with some values changed."""
         return self.from_dict({**self.to_dict(), **changes})
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def shows_settings(function: Function) -> Function:
+    """Lets help and completion see the settings that a function takes among its keywords."""
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    more = [inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default) for f in fields(Settings)]
+    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return function
 
 
 PRESETS: dict[str, dict[str, Any]] = {

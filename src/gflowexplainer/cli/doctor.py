@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import platform
-import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import typer
 
 from gflowexplainer.cli import options
-from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_table
+from gflowexplainer.cli.console import PROBLEM, one_line_errors, print_json, print_table
 from gflowexplainer.version import __version__
 
 OK, MISSING, BROKEN = "ok", "missing", "broken"
@@ -59,9 +58,7 @@ def doctor(as_json: options.Json = False) -> None:
     with one_line_errors():
         found = findings()
         if as_json:
-            from gflowexplainer.storage.files import dumps
-
-            typer.echo(dumps([asdict(finding) for finding in found], indent=1))
+            print_json([vars(finding) for finding in found])
         else:
             from gflowexplainer.report.tables import Table
 
@@ -73,15 +70,10 @@ def doctor(as_json: options.Json = False) -> None:
 
 def findings() -> list[Finding]:
     """Returns what every check found; a check that fails in an unexpected way is a finding too."""
-    checks: list[tuple[str, Callable[[], list[Finding]]]] = [
-        ("python", _python),
-        ("packages", _packages),
-        ("GPU", _gpu),
-        ("self-test", _self_test),
-        *((entry.name, partial(_load_and_check, entry)) for entry in entry_points(group=GROUP)),
-    ]
-    found: list[Finding] = []
-    for name, check in checks:
+    checks: dict[str, Callable[[], list[Finding]]] = {"packages": _packages, "GPU": _gpu, "self-test": _self_test}
+    checks |= {entry.name: partial(_load_and_check, entry) for entry in entry_points(group=GROUP)}
+    found = [Finding("python", OK, platform.python_version())]
+    for name, check in checks.items():
         try:
             found += check()
         except Exception as error:
@@ -91,11 +83,6 @@ def findings() -> list[Finding]:
 
 def _load_and_check(entry: EntryPoint) -> list[Finding]:
     return entry.load()()
-
-
-def _python() -> list[Finding]:
-    fine = sys.version_info >= (3, 10)
-    return [Finding("python", OK if fine else BROKEN, platform.python_version() + ("" if fine else ": use 3.10 on"))]
 
 
 def _packages() -> list[Finding]:
