@@ -8,37 +8,20 @@ connectivity in the latter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from gflowexplainer.ops.numpy_segments import flat_ranges
 from gflowexplainer.ops.segments import ranges, segment_ids
 from gflowexplainer.ops.sorting import unique
 
-_FEW_STEPS = 8
-"""Steps up to which all neighbour entries are looked at in each."""
 FAR = 1 << 30
 """More steps than any path has."""
 WIDE = 1024
 """Columns beyond which features are wide: they are not copied, and a policy that sees embeddings does not see them."""
-
-
-def derived(find: Callable[[Any], Tensor]) -> cached_property[Tensor]:
-    """Makes an attribute that is found when somebody looks at it, once; where its array is known, it is that."""
-
-    @wraps(find)
-    def found(graphs: FlatGraphs) -> Tensor:
-        known = graphs._arrays.get(find.__name__)
-        return find(graphs) if known is None else torch.from_numpy(known)
-
-    return cached_property(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,23 +76,13 @@ class FlatGraphs:
         """Nodes of all graphs together."""
         return self.node_id.numel()
 
-    @cached_property
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {}
-
-    def array(self, name: str) -> NDArray[Any]:
-        """Returns an attribute, a tensor on the CPU, as an array; made once."""
-        if name not in self._arrays:
-            self._arrays[name] = getattr(self, name).numpy()
-        return self._arrays[name]
-
     def rows(self, node: Tensor | slice = slice(None)) -> Tensor:
         """Returns the features of nodes, given as flat positions, shape ``[., F]``; of all if none are given."""
         if self.x_row is None and isinstance(node, slice) and node == slice(None):
             return self.x
         return self.x[node if self.x_row is None else self.x_row[node]]
 
-    @derived
+    @cached_property
     def node_counts(self) -> Tensor:
         """Nodes of each graph, shape ``[I]``."""
         return self.ptr.diff()
@@ -119,17 +92,17 @@ class FlatGraphs:
         """Nodes of the largest graph; no subgraph has more, whatever the bound on its size."""
         return int(self.node_counts.max()) if len(self) else 0
 
-    @derived
+    @cached_property
     def edge_counts(self) -> Tensor:
         """Edges of each graph, shape ``[I]``."""
         return self.edge_ptr.diff()
 
-    @derived
+    @cached_property
     def degree(self) -> Tensor:
         """Number of neighbours of each node, shape ``[n]``."""
         return self.neighbor_ptr.diff()
 
-    @derived
+    @cached_property
     def owner(self) -> Tensor:
         """Graph of each node, shape ``[n]``."""
         return segment_ids(self.node_counts, self.num_nodes)
@@ -137,22 +110,20 @@ class FlatGraphs:
     @property
     def edge_owner(self) -> Tensor:
         """Graph of each edge, shape ``[e]``."""
-        if self.x.is_cpu:
-            return torch.from_numpy(self.array("owner")[self.array("edge_index")[0]])
         return self.owner.index_select(0, self.edge_index[0])
 
     @property
     def has_loops(self) -> bool:
         """Whether any edge begins where it ends."""
-        source, target = self.array("edge_index") if self.x.is_cpu else self.edge_index
+        source, target = self.edge_index
         return bool((source == target).any())
 
-    @derived
+    @cached_property
     def neighbor_row(self) -> Tensor:
         """Node that each neighbour entry belongs to, shape ``[m]``."""
         return segment_ids(self.degree, self.neighbor.numel())
 
-    @derived
+    @cached_property
     def neighbor_key(self) -> Tensor:
         """Number of each neighbour entry by its two ends, ascending, shape ``[m]``, to look pairs of nodes up in."""
         return self.neighbor_row * self.num_nodes + self.neighbor
@@ -176,8 +147,6 @@ class FlatGraphs:
         Returns:
             Steps, shape ``[n]``; ``-1`` where there is no path of fewer than ``limit``.
         """
-        if self.device.type == "cpu":
-            return torch.from_numpy(self._hops_on_cpu(start.numpy(), limit))
         hops = torch.full((self.num_nodes,), -1, device=self.device)
         newest, steps = start[start >= 0], 0
         while newest.numel() and steps < limit:
@@ -185,25 +154,4 @@ class FlatGraphs:
             steps += 1
             _, reached = self.neighbors_of(newest)
             newest = unique(reached[hops[reached] < 0])
-        return hops
-
-    def _hops_on_cpu(self, start: NDArray[Any], limit: int) -> NDArray[Any]:
-        """Does the same by NumPy, which begins sooner."""
-        neighbor = self.array("neighbor")
-        hops, newest = np.full(self.num_nodes, -1), start[start >= 0]
-        hops[newest] = 0
-        if limit <= _FEW_STEPS:
-            row = self.array("neighbor_row")
-            for steps in range(1, limit):
-                # All entries are looked at again in each step, which for few steps is sooner done than choosing them.
-                reached = neighbor[(hops[row] == steps - 1).nonzero()[0]]
-                hops[reached[hops[reached] < 0]] = steps
-            return hops
-        ptr, degree = self.array("neighbor_ptr"), self.array("degree")
-        for steps in range(1, min(limit, self.num_nodes)):
-            reached = neighbor.take(flat_ranges(ptr.take(newest), degree.take(newest))[1])
-            hops[reached[hops.take(reached) < 0]] = steps
-            newest = (hops == steps).nonzero()[0]
-            if not newest.size:
-                break
         return hops

@@ -19,14 +19,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index, check_parts
-from gflowexplainer.graphs.flat_graphs import FAR, WIDE, FlatGraphs, derived
+from gflowexplainer.graphs.flat_graphs import FAR, WIDE, FlatGraphs
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.neighborhoods import Array, everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
@@ -162,7 +161,7 @@ class Instances(FlatGraphs):
         key: Array,
         ends: Array,
         edges: Array,
-        **fields: Any,
+        **more: Any,
     ) -> Instances:
         """Makes instances of the nodes ``key`` of the graph and of edges between them, around the keys ``ends_of``."""
 
@@ -188,7 +187,7 @@ class Instances(FlatGraphs):
             x_row=ids if wide else None,
             other_end=other_end[0] if other_end else None,
             **slice_arguments(arguments, graph_index.num_nodes, graph_index.num_edges, ids, edge_id),
-            **fields,
+            **more,
         )
 
     @classmethod
@@ -273,7 +272,7 @@ class Instances(FlatGraphs):
             **fields,
         )
 
-    @derived
+    @cached_property
     def own_key(self) -> Tensor:
         """A random 64-bit number of each instance, shape ``[I]``, which depends on its graph and node ids alone."""
         node = self.center if self.level == "graph" else self.node_id[self.center]
@@ -299,15 +298,8 @@ class Instances(FlatGraphs):
 
         At graph level there is no explained node and every count is ``limit``.
         """
-        if self.x.is_cpu:
-            steps = self.steps_to_center(limit)
-            return torch.from_numpy(np.where(steps < 0, limit, steps))
         hops = self.hops_from(self.center, limit)
         return hops.masked_fill_(hops < 0, limit)
-
-    def steps_to_center(self, limit: int) -> NDArray[Any]:
-        """Does the same on a CPU, as an array; ``-1`` where it takes ``limit`` steps or more."""
-        return self._hops_on_cpu(self.array("center"), limit)
 
     def widen(self, instance: Tensor, kept: Tensor) -> Tensor:
         """Turns a flat mask over the nodes of instances into one over their surroundings, which are all kept.

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.numpy_segments import found_in
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sorting import find_sorted
 
@@ -160,10 +158,6 @@ def edge_values(instances: Instances, neighbor_values: Tensor) -> Tensor:
     """Reads values given for neighbour entries ``[m]`` off at the model's edges ``[e]``; a self loop gets 0."""
     if neighbor_values.numel() == 0:
         return neighbor_values.new_zeros(instances.edge_index.size(1))
-    if instances.edge_index.is_cpu:
-        ends = instances.array("edge_index")
-        place, there = found_in(instances.array("neighbor_key"), ends[0] * instances.num_nodes + ends[1])
-        return torch.from_numpy(np.where(there, neighbor_values.numpy()[place], 0))
     source, target = instances.edge_index
     position, found = find_sorted(instances.neighbor_key, source * instances.num_nodes + target)
     return torch.where(found, neighbor_values[position], 0)

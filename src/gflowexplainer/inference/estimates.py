@@ -17,7 +17,6 @@ from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
-from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
 from gflowexplainer.rewards.base import Reward
@@ -32,24 +31,16 @@ class Estimates:
     """A distribution over the ``U`` different subgraphs among some samples.
 
     Attributes:
-        listed: The :attr:`subgraphs` and the :attr:`probability` of each, listed when somebody looks at them.
+        subgraphs: The different subgraphs.
+        probability: Probability of each within its instance, shape ``[U]``.
         node: Probability of each node of the instances, shape ``[n]``.
         neighbor: Probability of each neighbour entry (both ends inside), shape ``[m]``.
     """
 
-    listed: Deferred[tuple[Subgraphs, Tensor]]
+    subgraphs: Subgraphs
+    probability: Tensor
     node: Tensor
     neighbor: Tensor
-
-    @property
-    def subgraphs(self) -> Subgraphs:
-        """The different subgraphs."""
-        return self.listed.value[0]
-
-    @property
-    def probability(self) -> Tensor:
-        """Probability of each within its instance, shape ``[U]``."""
-        return self.listed.value[1]
 
 
 def shares(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Tensor:
@@ -151,7 +142,7 @@ def estimate_from_policy(rollouts: Rollouts) -> Estimates:
     """Returns the policy's own estimates: subgraphs as often as they came, the rest by :func:`expected_marginals`."""
     instances, samples = rollouts.states.instances, rollouts.subgraphs
     subgraphs, probability = _tally(instances, samples, shares(instances, samples))
-    return Estimates(Deferred.of((subgraphs, probability)), *expected_marginals(rollouts))
+    return Estimates(subgraphs, probability, *expected_marginals(rollouts))
 
 
 @torch.no_grad()

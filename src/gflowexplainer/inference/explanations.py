@@ -110,7 +110,8 @@ class SampledExplanations:
                 "The model was moved or trained on after it was explained, so its parts can no longer be measured. "
                 "Explain it again."
             )
-        instances, (subgraphs, probability) = self.sampler.instances, self.estimates.listed.value
+        instances, subgraphs = self.sampler.instances, self.estimates.subgraphs
+        probability = self.estimates.probability
         sampled = sampled_sets(instances, subgraphs, probability)
         return PartsSearch(self.sampler.reward, sampled, self.masks.node, self.sampler.settings.seed).run()
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from gflowexplainer.flow.particles import Particles, sample_particles
 from gflowexplainer.graphs.subgraphs import Subgraphs, marginals, place_keys
 from gflowexplainer.inference.estimates import Estimates
-from gflowexplainer.ops.deferred import Deferred
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.rewards.evidence_reward import EvidenceReward
@@ -54,8 +53,7 @@ def estimate_from_particles(reward: EvidenceReward, settings: Settings, width: i
             break
     subgraphs_found = Subgraphs.cat([some for some, _ in found])
     probability = torch.cat([share for _, share in found])
-    listed = Deferred.of((subgraphs_found, probability))
-    return Estimates(listed, *marginals(instances, subgraphs_found, probability)), error
+    return Estimates(subgraphs_found, probability, *marginals(instances, subgraphs_found, probability)), error
 
 
 def run_particles(reward: EvidenceReward, settings: Settings, width: int, seed: int, wanted: Tensor) -> Particles:
