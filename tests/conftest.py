@@ -37,13 +37,14 @@ def explain_by_hand(
     parts: list[tuple[int, ...]] | None = None,
     holds: bool = True,
     studies: dict[str, Any] | None = None,
+    predictions: Any = None,
 ) -> SubgraphExplanation:
     """Makes an explanation whose subgraphs have the given probabilities; the masks follow from them.
 
     It knows its ``parts`` and what it was asked (``studies``, by question), where these are given.
     """
     regression = mode == "regression"
-    only, without = ((1.5,), (-0.5,)) if regression else ((0.2, 0.8), (0.6, 0.4))
+    only, without = predictions or (((1.5,), (-0.5,)) if regression else ((0.2, 0.8), (0.6, 0.4)))
     subgraphs = tuple(RankedSubgraph.of(nodes, p, 0.9 * p, only, without) for nodes, p in ranked)
     members = torch.zeros(len(ranked), graph.num_nodes)
     for row, (nodes, _) in zip(members, ranked, strict=True):

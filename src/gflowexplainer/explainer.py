@@ -288,9 +288,9 @@ class GFlowExplainer(ExplainerAlgorithm):
             arguments=kwargs,
             at_hand=self._samples_at_hand,
         )
-        return self._explain(task, config, progress=progress)
+        return self._explain(task, config, progress=progress, data=data)
 
-    def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool) -> ExplanationList:
+    def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool, data: Any = None) -> ExplanationList:
         self.settings.check_task(task.predictor.level)
         name = self._kept.fingerprint_of(task.predictor)
         if self._fitted is not None:
@@ -304,7 +304,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             model_name=name,
             config=config,
         )
-        return ExplanationList(explaining.explain(task, progress=progress))
+        return ExplanationList(explaining.explain(task, progress=progress), data=data)
 
     def save(self, folder: str | Path) -> None:
         """Stores the fitted explainer in ``folder``: safetensors and JSON, no pickle. The model is not stored."""

@@ -199,7 +199,7 @@ def test_wrong_uses():
 
 
 def test_a_page_with_pictures_and_nothing_unescaped():
-    from gflowexplainer.report.motif_page import motif_page
+    from gflowexplainer.drawing.motifs import motif_page
 
     found = motifs(toy(), labels=lambda e: ["<b>"] * e.num_nodes)
     page = motif_page(found, "<title>", ["no", "<yes>"])

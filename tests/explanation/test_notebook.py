@@ -3,7 +3,6 @@
 import re
 from html import unescape
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,8 +11,6 @@ from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.counterfactual import Counterfactual
 from gflowexplainer.explanation.explanation_list import ExplanationList
-from gflowexplainer.explanation.notebook import title_of
-from gflowexplainer.explanation.parts import Part, Parts
 from gflowexplainer.report import Case
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
 
@@ -40,7 +37,7 @@ def many():
 def test_the_page_around_gets_nothing_but_a_frame_and_a_picture(house_case):
     html = house_case().explanation.show(labels=[HOSTILE] * 5, note=HOSTILE)._repr_html_()
     tags = Tags(html).found
-    assert [tag for tag, _ in tags] == ["div", "style", "iframe", "div", "img", "pre"]
+    assert [tag for tag, _ in tags] == ["div", "style", "iframe", "div", "img", "pre", "script"]
     frame = tags[2][1]
     assert frame["sandbox"] == "allow-scripts"  # an origin of its own: nothing of the page is within reach
     assert not [name for _, attrs in tags for name in attrs if name.startswith("on")]
@@ -61,7 +58,6 @@ def test_words_for_a_terminal(house_case):
     assert explanation.certificate.distance == 0.2
     assert "distance 0.200" in repr(explanation)
     assert repr(explanation.subgraphs[0]) == "RankedSubgraph(nodes=(4, 0, 1), probability=0.750, reward=0.675)"
-    assert "SubgraphExplanation of node 4" in unescape(explanation._repr_html_())
 
 
 def test_parts_and_what_was_asked_are_in_the_words():
@@ -74,37 +70,6 @@ def test_parts_and_what_was_asked_are_in_the_words():
     text = repr(explanation)
     for said in ("part         2 nodes 4, 5; with only it class 1 (0.80)", "Nothing found holds", "Without node 2"):
         assert said in text
-    title = explanation.draw().get_title()
-    assert title == "graph: 2 parts of 2 and 2 nodes keep only 93 % of the prediction"
-
-
-@pytest.mark.parametrize(
-    ("preserved", "random", "holds", "said"),
-    [
-        (0.97, 0.4, True, "2 nodes hold 97 % of the prediction"),
-        (0.5, 0.4, False, "2 nodes keep only 50 % of the prediction"),
-        (1.0, 1.0, False, "2 nodes keep 100 % of the prediction, and so do random ones"),
-        (0.5, None, False, "2 nodes keep only 50 % of the prediction"),
-        (1.0, 0.9, False, "2 nodes keep 100 % of the prediction, random ones 90 %"),
-        (1.0, None, False, "2 nodes keep 100 % of the prediction"),
-    ],
-)
-def test_a_title_does_not_contradict_itself(preserved, random, holds, said):
-    parts = Parts((Part((0, 1), (0.2, 0.8), (0.6, 0.4)),), (0.2, 0.8), (0.6, 0.4), preserved, random, holds)
-    assert title_of(SimpleNamespace(name="node 3", known_parts=parts, subgraphs=[None])) == f"node 3: {said}"
-
-
-@pytest.mark.parametrize(
-    ("preserved", "random", "holds", "said"),
-    [
-        (0.97, 0.4, True, "1 node holds 97 % of the prediction"),
-        (0.5, 0.4, False, "1 node keeps only 50 % of the prediction"),
-        (1.0, 1.0, False, "1 node keeps 100 % of the prediction, and so do random ones"),
-    ],
-)
-def test_one_node_is_singular_in_a_title(preserved, random, holds, said):
-    parts = Parts((Part((3,), (0.2, 0.8), (0.6, 0.4)),), (0.2, 0.8), (0.6, 0.4), preserved, random, holds)
-    assert title_of(SimpleNamespace(name="node 3", known_parts=parts, subgraphs=[None])) == f"node 3: {said}"
 
 
 def test_one_node_is_singular_in_words():
@@ -114,8 +79,6 @@ def test_one_node_is_singular_in_words():
     said = str(explanation.summary())
     assert "Node 4 counts most: with only it the model says" in said
     assert "It preserves the prediction no better" in said
-    alone = explain_by_hand(graph, [((4,), 1.0)], None)
-    assert alone.draw().get_title() == "graph: best subgraph of 1 node, probability 1.00"
 
 
 def test_a_shown_explanation_asks_what_would_change_it(many):
@@ -163,6 +126,16 @@ def test_a_model_that_has_changed_is_no_reason_to_show_nothing():
     assert '"only":null' in unescape(explanation._repr_html_())
 
 
+def test_names_come_with_the_data():
+    graph = random_graph(12, 0.2, seed=3)
+    graph.node_names, graph.feature_names = [f"person {node}" for node in range(12)], ["age", "and", "too", "many"]
+    (one,) = GFlowExplainer(**QUICK).explain(NodeModel(), graph, [5], progress=False)
+    assert "node 5 (person 5)" in str(one)
+    case = one.show().cases[0]
+    assert (case.labels, case.feature_names) == (graph.node_names, None)  # what does not fit is left out
+    assert one.show(labels=["x"] * 12).cases[0].labels == ["x"] * 12
+
+
 def test_a_view_can_be_saved(house_case, tmp_path):
     house_case().explanation.show().save(tmp_path / "view.html")
     assert "<iframe" in (tmp_path / "view.html").read_text(encoding="utf-8")
@@ -189,18 +162,21 @@ def framed(browser, tmp_path):
 
 def test_the_drawing_in_a_real_browser(framed, house_case):
     cases = [house_case("one"), house_case("two", labels=[HOSTILE] * 5)]
-    from gflowexplainer.explanation.notebook import View
+    from gflowexplainer.drawing.page import View
 
-    browser = framed(View(cases, "in words")._repr_html_())
+    browser = framed(View(cases)._repr_html_())
     assert browser.execute_script("return document.querySelectorAll('.stage circle.node').length") == 5
     assert browser.execute_script("return getComputedStyle(document.querySelector('circle')).display") != "none"
     browser.execute_script("document.getElementById('on').click()")
-    assert browser.execute_script("return document.querySelector('h2').textContent") == "two"
+    assert browser.execute_script("return document.querySelector('h2').textContent") == f"two ({HOSTILE})"
     assert browser.execute_script("return document.querySelectorAll('#case b, #case img').length") == 0
     with pytest.raises(Exception, match=r"(?i)cross-origin|blocked"):
         browser.execute_script("return window.parent.document.body.innerHTML")
+    inside = browser.execute_script("return document.body.scrollHeight")
     browser.switch_to.default_content()
     assert not browser.find_element("css selector", ".gflowexplainer > div").is_displayed()
+    frame = browser.find_element("css selector", "iframe")
+    assert inside <= frame.size["height"] < inside + 40  # nothing is cut off
 
 
 def test_without_frames_the_still_picture_is_shown(browser, house_case, tmp_path):
@@ -210,7 +186,7 @@ def test_without_frames_the_still_picture_is_shown(browser, house_case, tmp_path
     picture = browser.find_element("css selector", ".gflowexplainer img")
     assert picture.is_displayed()
     assert browser.execute_script("return arguments[0].naturalWidth", picture) >= 300
-    assert "SubgraphExplanation of node 4" in browser.find_element("css selector", "pre").text
+    assert "because of  3 nodes: 4, 0, 1" in browser.find_element("css selector", "pre").text
 
 
 def test_a_case_of_something_else_is_refused():

@@ -2,16 +2,16 @@ import json
 import math
 import re
 from html.parser import HTMLParser
-from importlib.resources import files
 
+import numpy as np
 import pytest
 import torch
+from torch_geometric.explain import Explanation
 
-from gflowexplainer.drawing.embedding import embedded_json
+from gflowexplainer.drawing.page import embedded_json
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import Case, Report, write_report
-from gflowexplainer.report.comparison import comparison
-from gflowexplainer.report.page import MOST_ASKED, render
+from gflowexplainer.report.page import MOST_ASKED, MOST_POINTS, comparison, read_curves, render
 from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, house, path
 
@@ -70,8 +70,14 @@ def test_what_is_drawn(house_case):
     assert [scene["ids"][end] for end in scene["ends"][scene["truth"][0]]] in ([0, 4], [4, 0])
     assert scene["found"] == [1, 1]
     assert dict(zip(scene["ids"], scene["level"], strict=True)) == {4: 0, 0: 0, 1: 0, 2: 1, 3: 1}
-    assert scene["counts"] == [3, 5, 5]
-    assert (scene["x"][scene["ring"]], scene["y"][scene["ring"]]) == (0, 0)  # the explained node is the middle
+    assert scene["main"] == {
+        "text": "4, 0, 1",
+        "slots": scene["main"]["slots"],
+        "only": [0.2, 0.8],
+        "without": [0.6, 0.4],
+    }
+    (middle,) = scene["marked"]
+    assert (scene["x"][middle], scene["y"][middle]) == (0, 0)  # the explained node is the middle
 
 
 def test_no_text_becomes_code(house_case):
@@ -182,22 +188,11 @@ def test_the_same_report_twice(house_case):
     assert render(Report("r", [house_case()])) == render(Report("r", [house_case()]))
 
 
-def test_an_old_report_stays_until_the_new_one_is_whole(house_case, tmp_path, monkeypatch):
-    target = tmp_path / "report.html"
-    target.write_text("old")
-    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(ConfigError, match="No space left"):
-        write_report(Report("r", [house_case()]), target)
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_certificates_are_computed_for_a_report_of_few(house_case):
-    assert "total variation 0.200" in Reader(render(Report("r", [house_case()]))).data[0]["facts"][1]
     many = [house_case(f"case {number}") for number in range(MOST_ASKED + 1)]
-    facts = [scene["facts"][1] for scene in Reader(render(Report("r", many))).data]
-    assert all("total variation 0.200" in fact for fact in facts[:-1])
-    assert facts[-1] == "No certificate was computed."
+    sure = [dict(scene["lines"])["how sure"] for scene in Reader(render(Report("r", many))).data]
+    assert all("off by 0.200, measured" in said for said in sure[:-1])
+    assert "off by about 0.03" in sure[-1]
 
 
 def test_other_runs_stand_beside(house_case):
@@ -218,8 +213,65 @@ def test_other_runs_stand_beside(house_case):
         house_case(beside={"second": explain_by_hand(path(3), [((0,), 1.0)], 0)})
 
 
-def test_assets_travel_with_the_package():
-    names = {entry.name for entry in (files("gflowexplainer.report") / "assets").iterdir()}
-    assert {"page.html", "page.css", "page.js"} <= names
-    names = {entry.name for entry in (files("gflowexplainer.drawing") / "assets").iterdir()}
-    assert {"drawing.css", "drawing.js", "stage.js", "case.js", "frame.js"} <= names
+def test_wrong_lengths_are_named(house_case):
+    with pytest.raises(ConfigError, match=r"'truth' of 'a' has shape \[5\].*12 columns"):
+        house_case("a", truth=torch.ones(5, dtype=torch.bool))
+    with pytest.raises(ConfigError, match=r"others\['peer'\].*shape \[12, 1\]"):
+        house_case("a", others={"peer": torch.ones(12, 1)})
+    with pytest.raises(ConfigError, match="'labels' of 'a' has 2 entries for 5 nodes"):
+        house_case("a", labels=["x", "y"])
+    with pytest.raises(ConfigError, match="'words' of 'a' has 6 entries"):
+        house_case("a", words=list("abcdef"))
+
+
+def test_wrong_explanations_are_named(house_case):
+    with pytest.raises(ConfigError, match="got Explanation"):
+        Case("a", Explanation())
+    explanation = house_case().explanation
+    del explanation.edge_index
+    with pytest.raises(ConfigError, match="does not know its graph"):
+        Case("a", explanation)
+
+
+def test_reports_need_cases_with_names_of_their_own(house_case):
+    with pytest.raises(ConfigError, match="nothing to report"):
+        Report("nothing", [])
+    with pytest.raises(ConfigError, match="2 cases are called 'node 4'"):
+        Report("twice", [house_case(), house_case()])
+
+
+def test_each_quantity_is_a_curve():
+    records = [{"iteration": i, "loss": 1 / (i + 1), "size": 3, "seconds": 0.1} for i in range(10)]
+    records[4]["locator_loss"] = 0.5
+    loss, size = read_curves(records)
+    assert (loss.name, size.name) == ("loss", "mean size of samples")
+    assert loss.x.tolist() == list(range(10))
+    assert loss.bounds == ("0", "9", "0.1", "1")
+
+
+def test_paths_fill_their_box():
+    (curve,) = read_curves([{"loss": 2.0}, {"loss": 4.0}, {"loss": 3.0}])
+    points = [tuple(map(float, p)) for p in re.findall(r"([\d.]+),([\d.]+)", curve.path(100, 50))]
+    assert points == [(0, 50), (50, 0), (100, 25)]
+
+
+def test_long_trainings_are_averaged():
+    values = np.random.default_rng(0).normal(size=3000)
+    (curve,) = read_curves([{"iteration": i, "loss": v} for i, v in enumerate(values)])
+    assert len(curve.x) == MOST_POINTS
+    assert curve.y == pytest.approx(values.reshape(MOST_POINTS, 10).mean(axis=1))
+    assert curve.x[0] == pytest.approx(4.5)
+
+
+def test_what_spans_orders_of_magnitude_is_logarithmic():
+    (curve,) = read_curves([{"loss": 10.0**-i} for i in range(5)])
+    assert curve.logarithmic
+    heights = [float(y) for _, y in re.findall(r"([\d.]+),([\d.]+)", curve.path(100, 100))]
+    assert heights == [0, 25, 50, 75, 100]
+
+
+def test_odd_records_are_left_out():
+    odd = [{"loss": math.nan}, {"loss": None}, {"loss": "x"}, {"loss": True}, {}, {"loss": math.inf}]
+    assert read_curves(odd) == []
+    (curve,) = read_curves([*odd, {"loss": 1.0}, {"loss": 1.0}])
+    assert np.isfinite([float(v) for v in re.findall(r"[\d.]+", curve.path(10, 10))]).all()

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gflowexplainer.drawing.colours import TRUTH
 from gflowexplainer.drawing.layout import layout
+from gflowexplainer.drawing.painting import TRUTH, colour, colour_scale, paint
+from gflowexplainer.drawing.scene import Scene
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from gflowexplainer.drawing.scene import Scene
 
 KINDS: dict[str, dict[str, Any]] = {
     "explained node": {"c": "#f472b6", "marker": "D", "edgecolors": "black", "linewidths": 1.4},
@@ -77,16 +76,12 @@ def draw_molecules(cases: Sequence[Mapping[str, Any]], other: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from gflowexplainer.drawing.colours import colour
-    from gflowexplainer.drawing.painting import paint_molecule
-
     names = [*cases[0]["nodes"], other]
     figure = Figure(figsize=(4.0 * len(names), 3.4 * len(cases) + 0.5), layout="constrained")
     axes = figure.subplots(len(cases), len(names), squeeze=False)
     for row, case in zip(axes, cases, strict=True):
         for ax, name in zip(row, names, strict=True):
-            scene = _molecule(case, name if name != other else names[0], other)
-            paint_molecule(ax, scene, other if name == other else None)
+            paint(ax, _molecule(case, name if name != other else names[0], other), 0 if name == other else None)
             ax.set_title(f"{case['group']}, molecule {case['index']}\n{name}", fontsize=10)
     entries = [
         Line2D([], [], color=colour(1.0), linewidth=8, label="chosen"),
@@ -99,28 +94,31 @@ def draw_molecules(cases: Sequence[Mapping[str, Any]], other: str) -> Figure:
 def _molecule(case: Mapping[str, Any], name: str, other: str) -> Scene:
     import torch
 
-    from gflowexplainer.drawing.molecules import read_molecule, smiles_of
-    from gflowexplainer.drawing.scene import Scene
+    from gflowexplainer.drawing.molecules import BOND, read_molecule, smiles_of
 
     ends = np.array(case["edges"], dtype=int).reshape(-1, 2)
     symbols, count = list(case["symbols"]), len(case["symbols"])
     read = read_molecule(smiles_of(symbols, torch.from_numpy(ends.T.copy()), case["orders"]), count)
-    chosen = np.array(case["nodes"][name], dtype=float)
     plain = isinstance(read, str)
+    place = BOND * layout(count, ends.tolist()) if isinstance(read, str) else read.place
+    chosen, best = np.array(case["nodes"][name], dtype=float), np.array(case["best"], dtype=float)
+    scores = np.zeros(count)
+    np.maximum.at(scores, ends, best[:, None])
     return Scene(
-        kind="molecule",
-        nodes=np.arange(count),
-        place=layout(count, [(i, j) for i, j in ends.tolist()]) if isinstance(read, str) else read.place,
-        values=chosen,
-        ends=ends,
-        edge_values=chosen[ends].min(axis=1),
-        order=np.array(case["orders"], dtype=float),
-        truth=np.array(case["truth"], dtype=bool),
-        others={other: np.array(case["best"], dtype=float)},
-        found=None,
-        labels=symbols if plain else read.symbols,  # type: ignore[union-attr]
+        kind="graph" if plain else "molecule",
+        ids=list(range(count)),
+        x=place[:, 0].tolist(),
+        y=place[:, 1].tolist(),
+        p=chosen.tolist(),
+        v=chosen.tolist(),
+        level=[1] * count,
         names=symbols,
-        ringed=None,
+        ends=ends.tolist(),
+        q=chosen[ends].min(axis=1).tolist(),
+        labels=symbols if plain else None,
+        strokes=[] if isinstance(read, str) else read.strokes,
+        truth=np.flatnonzero(case["truth"]).tolist(),
+        others=[{"name": other, "q": best.tolist(), "p": scores.tolist(), "slots": []}],
     )
 
 
@@ -128,43 +126,36 @@ def draw_sentences(cases: Sequence[Mapping[str, Any]]) -> Figure:
     """Sets the words of each sentence twice: the most probable subgraph, and the probability of each word."""
     from matplotlib.figure import Figure
 
-    from gflowexplainer.drawing.colours import colour_scale
-    from gflowexplainer.drawing.painting import paint_sentence
-
     figure = Figure(figsize=(8.2, 1.55 * 2 * len(cases) + 0.3), layout="constrained")
     axes = figure.subplots(2 * len(cases), 1, squeeze=False).ravel()
     for number, case in enumerate(cases):
         head = f"sentence {number + 1}, negative with probability {case['negative']:.2f}"
         for row, (values, title) in enumerate(
             (
-                (np.array(case["chosen"], dtype=float), f"{head}: most probable subgraph ({case['share']:.2f})"),
-                (np.array(case["probability"], dtype=float), f"{head}: probability of each word"),
+                (case["chosen"], f"{head}: most probable subgraph ({case['share']:.2f})"),
+                (case["probability"], f"{head}: probability of each word"),
             )
         ):
             ax = axes[2 * number + row]
-            paint_sentence(ax, _sentence(case["words"], values), None)
+            paint(ax, _sentence(case["words"], [float(value) for value in values]))
             ax.set_title(title, fontsize=9)
     bar = figure.colorbar(colour_scale(), ax=list(axes), shrink=0.7, aspect=30)
     bar.set_label("probability", fontsize=9)
     return figure
 
 
-def _sentence(words: Sequence[str], values: np.ndarray) -> Scene:
-    from gflowexplainer.drawing.scene import Scene
-
-    count = len(words)
+def _sentence(words: Sequence[str], values: list[float]) -> Scene:
+    place = [float(number) for number in range(len(words))]
     return Scene(
         kind="sentence",
-        nodes=np.arange(count),
-        place=np.stack([np.arange(count), np.zeros(count)], axis=1).astype(float),
-        values=values,
-        ends=np.zeros((0, 2), dtype=int),
-        edge_values=np.zeros(0),
-        order=None,
-        truth=None,
-        others={},
-        found=None,
-        labels=list(words),
+        ids=list(range(len(words))),
+        x=place,
+        y=[0.0] * len(words),
+        p=values,
+        v=values,
+        level=[0] * len(words),
         names=list(words),
-        ringed=None,
+        ends=[],
+        q=[],
+        labels=list(words),
     )

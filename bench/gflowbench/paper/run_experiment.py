@@ -198,7 +198,7 @@ def _origins(origins: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _require_matplotlib() -> None:
-    from gflowexplainer.drawing.colours import require_matplotlib
+    from gflowexplainer.drawing.painting import require_matplotlib
 
     try:
         require_matplotlib()

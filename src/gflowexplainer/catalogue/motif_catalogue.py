@@ -12,6 +12,7 @@ from gflowexplainer.catalogue.candidates import Candidate, closed, find_candidat
 from gflowexplainer.catalogue.canonical_form import CanonicalForm
 from gflowexplainer.catalogue.matching import LabelledGraph, holds
 from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
+from gflowexplainer.drawing.motifs import motif_cards
 from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -102,7 +103,7 @@ class Motif:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MotifCatalogue:
     """What a model looks at over many explanations.
 
@@ -152,6 +153,12 @@ class MotifCatalogue:
             lines.append(f"{name} ({counted(self.num_explanations[label], 'explanation')})")
             lines += [f"  {motif}" for motif in found] or ["  nothing recurs"]
         return "\n".join([*lines, *map(str, self.rules)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Shows cards with pictures in a notebook."""
+        return motif_cards(self)
 
 
 def motifs(

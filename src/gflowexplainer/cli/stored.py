@@ -108,7 +108,7 @@ def motifs(
     with one_line_errors():
         from gflowexplainer import motifs as find_motifs
         from gflowexplainer.errors import ConfigError
-        from gflowexplainer.report.motif_page import motif_page
+        from gflowexplainer.drawing.motifs import motif_page
         from gflowexplainer.report.run_folder import Run
         from gflowexplainer.storage.files import dumps
 

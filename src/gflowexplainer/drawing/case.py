@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gflowexplainer.drawing.molecules import Molecule, read_molecule
 from gflowexplainer.errors import ConfigError
+
+_KNOWN_BY_DATA = {"smiles": "smiles", "labels": "node_names", "feature_names": "feature_names"}
+"""What is shown of a case, and the attribute of PyG's ``Data`` that holds it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
     """One explained instance, of a graph with ``N`` nodes and ``E`` directed edges. All its text is escaped when shown.
+
+    What the explained ``Data`` has as ``smiles``, ``node_names`` and ``feature_names`` is used where it is not given.
 
     Attributes:
         name: What to call it, such as ``"node 42"``; unique in the report.
@@ -49,7 +56,6 @@ class Case:
     relations: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        self._clean_texts()
         if not hasattr(type(self.explanation), "node_probability"):
             raise ConfigError(
                 f"'explanation' of '{self.name}' must be a SubgraphExplanation "
@@ -58,6 +64,22 @@ class Case:
         if "edge_index" not in self.explanation:
             raise ConfigError(f"The explanation of '{self.name}' does not know its graph. Set its 'edge_index'.")
         edges = self.explanation.edge_index.size(1)
+        width = self.explanation.x.size(-1) if "x" in self.explanation else 0
+        counts = dict.fromkeys(("labels", "words", "types", "names"), (self.num_nodes, "nodes"))
+        counts |= {"relations": (edges, "edges"), "feature_names": (width, "features")}
+        self._take_from_data(counts)
+        for name in ("name", "note", "smiles"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _clean(getattr(self, name)))
+        for name in (*counts, "classes"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, [*map(_clean, getattr(self, name))])
+        for name, (count, things) in counts.items():
+            texts = getattr(self, name)
+            if texts is not None and len(texts) != count:
+                raise ConfigError(
+                    f"'{name}' of '{self.name}' has {len(texts)} entries for {count} {things}. Pass one each."
+                )
         scores = {"truth": self.truth} | {f"others[{name!r}]": score for name, score in self.others.items()}
         for name, value in scores.items():
             if value is not None and tuple(value.shape) != (edges,):
@@ -68,38 +90,60 @@ class Case:
         for name, other in self.beside.items():
             if "edge_index" not in other or not torch.equal(other.edge_index.cpu(), self.explanation.edge_index.cpu()):
                 raise ConfigError(f"'beside[{name!r}]' of '{self.name}' explains another graph. Compare the same one.")
-        nodes = self.num_nodes
-        width = self.explanation.x.size(-1) if "x" in self.explanation else None
-        if self.feature_names is not None and len(self.feature_names) != width:
-            raise ConfigError(
-                f"'feature_names' of '{self.name}' has {len(self.feature_names)} entries for {width} features. "
-                "Pass one each."
-            )
-        given = (("labels", self.labels), ("words", self.words), ("types", self.types), ("names", self.names))
-        for name, texts in given:
-            if texts is not None and len(texts) != nodes:
-                raise ConfigError(
-                    f"'{name}' of '{self.name}' has {len(texts)} entries for {nodes} nodes. Pass one each."
-                )
-        if self.relations is not None and len(self.relations) != edges:
-            raise ConfigError(
-                f"'relations' of '{self.name}' has {len(self.relations)} entries for {edges} edges. Pass one each."
-            )
 
-    def _clean_texts(self) -> None:
-        """Makes text of what is to be shown as text, and replaces what no file can hold, such as a lone surrogate."""
-        for name in ("name", "note", "smiles"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, _clean(getattr(self, name)))
-        for name in ("labels", "words", "classes", "types", "feature_names", "names", "relations"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, [*map(_clean, getattr(self, name))])
+    def _take_from_data(self, counts: Mapping[str, tuple[int, str]]) -> None:
+        """Takes names that were not given from the explained data, where they fit."""
+        for name, value in getattr(self.explanation, "words_of_data", {}).items():
+            fits = name not in counts or len(value) == counts[name][0]
+            if getattr(self, name) is None and fits:
+                object.__setattr__(self, name, value)
+
+    @cached_property
+    def molecule(self) -> Molecule | str | None:
+        """The molecule that the graph is; a sentence if it cannot be read, ``None`` if there is no SMILES."""
+        return None if self.smiles is None else read_molecule(self.smiles, self.num_nodes)
 
     @property
     def num_nodes(self) -> int:
         """``N``."""
         return len(self.explanation.node_probability())
 
+    def node_name(self, node: Any) -> str:
+        """Returns what a node is called: its own name, or its text and its id."""
+        if self.names is not None:
+            return self.names[node]
+        if isinstance(self.molecule, Molecule):
+            return f"{self.molecule.elements[node]}{node}"
+        texts = self.labels if self.words is None else self.words
+        if texts is None or texts[node] in ("", str(node)):
+            return str(node)
+        return texts[node] if self.words is not None else f"{texts[node]} ({node})"
+
+    def class_name(self, number: int) -> str:
+        """Returns the name of a class, or its number where it has none."""
+        names = self.classes or ()
+        return str(names[number]) if 0 <= number < len(names) else f"class {number}"
+
+
+def words_of_data(data: Any, graph: int | None) -> dict[str, Any]:
+    """Returns the names that a PyG ``Data`` holds of its nodes and features, and its SMILES.
+
+    Args:
+        data: A graph, or several of them.
+        graph: Position of the explained one among several.
+    """
+    if graph is not None and hasattr(data, "get_example"):
+        data = data.get_example(graph)
+    elif graph is not None and hasattr(data, "__getitem__") and not hasattr(data, "edge_index"):
+        data = data[graph]
+    stores = getattr(data, "stores", None)
+    if stores is None or len(stores) != 1:
+        return {}
+    known = {shown: stores[0].get(attribute) for shown, attribute in _KNOWN_BY_DATA.items()}
+    single = ("smiles",)
+    return {n: v for n, v in known.items() if isinstance(v, str if n in single else list | tuple)}
+
 
 def _clean(text: object) -> str:
+    """Makes text of what is to be shown as text, and replaces what no file can hold, such as a lone surrogate."""
     return str(text).encode("utf-8", errors="replace").decode()

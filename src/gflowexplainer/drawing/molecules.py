@@ -1,7 +1,8 @@
-"""Molecules: where the atoms lie on paper and how they are bound, by rdkit."""
+"""Molecules: their structure as rdkit draws it, and SMILES of molecules that come as graphs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,29 +12,26 @@ from torch import Tensor
 
 from gflowexplainer.errors import ConfigError
 
+BOND = 46.0
+"""Pixels of a bond."""
 _BONDS = {1: "-", 2: "=", 3: "#", 1.5: ":"}
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True, eq=False)
 class Molecule:
-    """A molecule of ``N`` atoms in the order of the nodes.
+    """A molecule of ``N`` atoms in the order of the nodes, as rdkit draws it.
 
     Attributes:
         elements: Element of each.
-        symbols: What is written at each atom; empty for carbons, as chemists draw them.
-        place: Where each lies, y upwards, shape ``[N, 2]``.
-        bonds: Order of each bond by its two atoms, smaller one first; 1.5 is aromatic.
+        place: Where each lies, in pixels, y downwards, shape ``[N, 2]``.
+        bonds: Pairs of bound atoms, smaller one first.
+        strokes: What bonds and letters look like: SVG paths, each with ``"line"``, ``"dashed"`` or ``"filled"``.
     """
 
     elements: list[str]
-    symbols: list[str]
     place: np.ndarray
-    bonds: dict[tuple[int, int], float]
-
-    def orders(self, pairs: np.ndarray) -> np.ndarray:
-        """Reads the bond orders of ``pairs`` ``[e, 2]``, shape ``[e]``; 0 where there is no bond."""
-        return np.array([self.bonds.get((min(i, j), max(i, j)), 0.0) for i, j in pairs.tolist()], dtype=float)
+    bonds: set[tuple[int, int]]
+    strokes: list[tuple[str, str]]
 
 
 def read_molecule(smiles: str, num_nodes: int) -> Molecule | str:
@@ -56,9 +54,10 @@ def read_molecule(smiles: str, num_nodes: int) -> Molecule | str:
 
 
 def _drawn(written: Any, num_nodes: int) -> Molecule | str:
-    """Lays out an rdkit molecule that has as many atoms as the graph has nodes, or says that it has not."""
+    """Draws an rdkit molecule that has as many atoms as the graph has nodes, or says that it has not."""
     from rdkit import Chem
     from rdkit.Chem import rdDepictor
+    from rdkit.Chem.Draw.rdMolDraw2D import MolDraw2DSVG
 
     # Not sanitised: data of molecules is full of valences that rdkit refuses, such as N(=O)=O.
     written.UpdatePropertyCache(strict=False)
@@ -77,27 +76,30 @@ def _drawn(written: Any, num_nodes: int) -> Molecule | str:
         Chem.FastFindRings(molecule)
     rdDepictor.Compute2DCoords(molecule)
     rdDepictor.StraightenDepiction(molecule)
-    bonds = {}
-    for bond in molecule.GetBonds():
-        i, j = sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
-        bonds[i, j] = float(bond.GetBondTypeAsDouble())
+    drawer = MolDraw2DSVG(-1, -1)
+    options = drawer.drawOptions()
+    options.useBWAtomPalette()
+    options.prepareMolsBeforeDrawing = False
+    options.scalingFactor, options.fixedFontSize, options.bondLineWidth = BOND / 1.5, 16, 2
+    drawer.DrawMolecule(molecule)
+    drawer.FinishDrawing()
+    points = [drawer.GetDrawCoords(atom) for atom in range(num_nodes)]
     return Molecule(
         elements=[atom.GetSymbol() for atom in molecule.GetAtoms()],
-        symbols=[_symbol(atom) for atom in molecule.GetAtoms()],
-        place=np.asarray(molecule.GetConformer().GetPositions()[:, :2], dtype=float),
-        bonds=bonds,
+        place=np.array([[point.x, point.y] for point in points]),
+        bonds={tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))) for b in molecule.GetBonds()},
+        strokes=_strokes(drawer.GetDrawingText()),
     )
 
 
-def _symbol(atom: Any) -> str:
-    """Writes an atom as chemists do: nothing for carbon in a chain, else element, hydrogens and charge."""
-    charge = atom.GetFormalCharge()
-    if atom.GetSymbol() == "C" and not charge and atom.GetDegree() > 0:
-        return ""
-    count = atom.GetTotalNumHs()
-    hydrogens = ("" if count == 0 else "H") + (str(count).translate(_SUBSCRIPTS) if count > 1 else "")
-    sign = {0: "", 1: "⁺", -1: "⁻"}.get(charge, f"{abs(charge)}{'+' if charge > 0 else '-'}")
-    return atom.GetSymbol() + hydrogens + sign
+def _strokes(picture: str) -> list[tuple[str, str]]:
+    """Reads the paths of an SVG of rdkit, and whether each is a line, a dashed one or a filled shape."""
+    found = []
+    for path in re.findall(r"<path[^>]*>", picture):
+        line = "fill:none" in path
+        kind = "dashed" if "stroke-dasharray" in path else "line" if line else "filled"
+        found.append((" ".join(re.search(r" d='([^']*)'", path)[1].split()), kind))  # type: ignore[index]
+    return found
 
 
 def smiles_of(symbols: Sequence[str], edge_index: Tensor, orders: Sequence[float] | Tensor | None = None) -> str:
@@ -131,16 +133,10 @@ def smiles_of(symbols: Sequence[str], edge_index: Tensor, orders: Sequence[float
     closures: list[list[str]] = [[] for _ in symbols]
     free: list[int] = []
     opened: dict[tuple[int, int], int] = {}
-    largest = 0
-    for pair in sorted(bonds, key=lambda p: (p[0], p[1])):
+    for pair in sorted(bonds):
         for done in [p for p in opened if p[1] < pair[0]]:
             free.append(opened.pop(done))
-        if free:
-            number = free.pop()
-        else:
-            largest += 1
-            number = largest
-        opened[pair] = number
+        number = opened[pair] = free.pop() if free else len(opened) + 1
         text = bonds[pair] + (str(number) if number < 10 else f"%{number}" if number < 100 else f"%({number})")
         for atom in pair:
             closures[atom].append(text)

@@ -1,44 +1,70 @@
-"""Scenes painted by matplotlib, for papers: graphs, molecules as structures, sentences as words."""
+"""Scenes painted by matplotlib, for papers and for places where scripts are off: graphs, molecules, sentences."""
 
 from __future__ import annotations
 
+import io
+import re
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gflowexplainer.drawing.colours import (
-    OUTLINE,
-    PARTS,
-    TRUTH,
-    TYPES,
-    colour,
-    colour_scale,
-    edge_colour,
-    ink,
-    require_matplotlib,
-)
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
 
 AREAS = (430.0, 110.0, 36.0)
 """Areas of nodes of the explanation, of those beside it and of the surroundings, in square points."""
 MARKERS = ("o", "s", "D", "^", "h", "v", "p", "8")
 """Shapes of the types of nodes, in the order of their names."""
-_HALO, _BOND, _LINE = 15.0, 1.3, 72
+TYPES = ("#0072b2", "#009e73", "#a855a0", "#6b7280", "#8b5cf6", "#a16207", "#0891b2", "#be123c")
+"""Colours of the outlines of typed nodes, in the order of the names of the types."""
+PARTS = (("#bfe6df", "#0f766e"), ("#e4d4f7", "#6d28d9"), ("#dcebb8", "#4d7c0f"), ("#fbd5e5", "#be185d"))
+"""Colours of the bands around the parts of an explanation, and of their numbers; they begin anew after the last."""
+TRUTH, _OUTLINE, _INK = "#1d4ed8", "#7a8794", "#1f2933"
+_AGAINST, _NONE, _FOR = (0x25, 0x63, 0xA8), (0xE6, 0xEB, 0xF0), (0xC2, 0x41, 0x0C)
+_DISC, _DEEP, _LINE = 20.0, 0.7, 72
+"""Points of a disc behind an atom, how deep its colour is at most (letters lie on it), and letters of a line."""
 _LEAST_SIDE = 0.4
 """Height of a drawing by its width at least, or width by height."""
 
 
-def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> Axes:
+def colour(value: float) -> str:
+    """Returns the colour of a probability in [0, 1], or of a share in [-1, 1] that may lower a value."""
+    share, end = min(abs(float(value)), 1.0), _FOR if value >= 0 else _AGAINST
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(_NONE, end, strict=True))
+
+
+def colour_scale(least: float = 0.0, most: float = 1.0, deep: float = 1.0) -> ScalarMappable:
+    """Returns the colours of values between ``least`` and ``most``, for a colour bar, as far as ``deep`` goes."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    colours = [colour(deep * value) for value in ((0, 1) if least == 0 else (-1, 0, 1))]
+    return ScalarMappable(Normalize(least, most), LinearSegmentedColormap.from_list("values", colours))
+
+
+def require_matplotlib() -> None:
+    """Raises an error that says what to install where matplotlib is missing."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            "Drawing needs matplotlib. Install it with 'pip install \"gflowexplainer[figures]\"'."
+        ) from error
+
+
+def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None, level: int = 1) -> Axes:
     """Draws with matplotlib, on ``ax`` or a figure of its own, and saves to ``path`` if there is one."""
     require_matplotlib()
     if path is not None:
         _check_ending(Path(path))
-    size = (8.0, 1.2 + 0.36 * lines_of_words(scene)[-1][1]) if scene.kind == "sentence" else (6.0, 5.0)
+    size = panel_size(scene) if scene.kind == "sentence" else (6.0, 5.0)
     if ax is None and path is None:
         import matplotlib.pyplot as plt
 
@@ -47,11 +73,11 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
         from matplotlib.figure import Figure
 
         ax = Figure(figsize=size, layout="constrained").add_subplot()
-    paint(ax, scene)
+    paint(ax, scene, level=level)
     ax.set_title(title, fontsize=10, parse_math=False, pad=34 if scene.parts else 6)
     figure = ax.get_figure(root=True)
     assert figure is not None
-    figure.colorbar(colour_scale(), ax=ax, label="probability", shrink=0.7)
+    add_colour_bar(figure, scene, ax)
     if path is not None:
         try:
             figure.savefig(path, dpi=150)
@@ -62,198 +88,198 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None) -> 
     return ax
 
 
+def add_colour_bar(figure: Any, scene: Scene, axes: Any, said: str = "probability", **style: Any) -> None:
+    """Adds what the colours mean: probabilities, or what each node adds to a value."""
+    bounds = (0.0, 1.0) if scene.most is None else (-scene.most, scene.most)
+    scale = colour_scale(*bounds, _DEEP if scene.kind == "molecule" else 1.0)
+    label = said if scene.most is None else "what a node adds to the value"
+    figure.colorbar(scale, ax=axes, **{"shrink": 0.7} | style).set_label(label, fontsize=9)
+
+
 def panel_size(scene: Scene) -> tuple[float, float]:
     """Returns width and height of a drawing in inches, by its own shape."""
     if scene.kind == "sentence":
         return 6.4, 0.36 * (lines_of_words(scene)[-1][1] + 1) + 0.1
-    wide, high = np.ptp(scene.place, axis=0) + 60.0
+    wide, high = np.ptp([scene.x, scene.y], axis=1) + 60.0
     return 4.0, float(np.clip(4.0 * high / wide, 1.5, 4.4))
+
+
+def still(scene: Scene) -> str:
+    """Returns what is shown at first as SVG, for places where scripts are off; empty without matplotlib."""
+    if find_spec("matplotlib") is None:
+        return ""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    figure, content = Figure(figsize=panel_size(scene), layout="constrained"), io.StringIO()
+    paint(figure.add_subplot(), scene)
+    # No date and no random ids inside: the same scene gives the same text.
+    with matplotlib.rc_context({"svg.hashsalt": "gflowexplainer", "svg.fonttype": "none"}):
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    return content.getvalue()[content.getvalue().index("<svg") :]
 
 
 def _check_ending(path: Path) -> None:
     """Refuses a file whose ending names no format of pictures; one without an ending becomes a PNG."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    known = sorted(FigureCanvasBase.get_supported_filetypes())
-    ending = path.suffix[1:].lower()
+    known, ending = sorted(FigureCanvasBase.get_supported_filetypes()), path.suffix[1:].lower()
     if ending and ending not in known:
         raise ConfigError(
             f"'{path}' ends in '.{ending}', which is no format of pictures. Use one of {', '.join(known)}."
         )
 
 
-def paint(ax: Axes, scene: Scene, other: str | None = None) -> None:
-    """Draws the explanation, or the scores of an ``other`` explainer, on ``ax``, without title and colour bar."""
-    if other is None and scene.kind != "sentence":
-        paint_parts(ax, scene, 20.0 if scene.kind == "molecule" else AREAS[0] ** 0.5 + 9)
-    {"sentence": paint_sentence, "molecule": paint_molecule, "graph": paint_graph}[scene.kind](ax, scene, other)
-
-
-def paint_parts(ax: Axes, scene: Scene, width: float) -> None:
-    """Lays a band of its own colour and ``width``, in points, under each of several parts, with its number above."""
-    from matplotlib.collections import LineCollection
-
-    for number, part in enumerate(scene.parts):
-        tint, dark = PARTS[number % len(PARTS)]
-        lines = list(scene.place[scene.ends[scene.inside_part(part)]])
-        ax.add_collection(
-            LineCollection(lines, colors=tint, linewidths=width, capstyle="round", zorder=-1, clip_on=False)
-        )
-        x, y = scene.place[part].T
-        ax.scatter(x, y, s=width**2, c=tint, linewidths=0, zorder=-1, clip_on=False)
-        if part.size:
-            top = scene.place[part[scene.place[part, 1].argmax()]]
-            box = {"boxstyle": "circle,pad=0.25", "facecolor": dark, "edgecolor": "none"}
-            style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "bbox": box}
-            text = (0.0, 0.5 * width + 3)
-            ax.annotate(str(number + 1), tuple(top), text, fontsize=8, color="white", zorder=4, **style)
-
-
-def paint_graph(ax: Axes, scene: Scene, other: str | None) -> None:
-    """Draws nodes and edges: those of the explanation large and labelled, the others faint; a ring is the explained."""
-    from matplotlib.collections import LineCollection
-
-    place, level, values, scores = scene.place, scene.levels, scene.values, scene.edge_values
+def paint(ax: Axes, scene: Scene, other: int | None = None, level: int = 1) -> None:
+    """Draws the explanation, or the scores of the ``other``-th explainer, on ``ax``, without title and colour bar."""
+    values, scores = scene.v, scene.q
     if other is not None:
-        values, scores = scene.node_scores(other), scene.others[other]
-    rank = np.argsort(scores, kind="stable")
-    lines, widths = place[scene.ends], 0.8 + 3.2 * scores
-    area = np.array(AREAS)[level]
-    if scene.truth is not None and scene.truth.any():
+        values, scores = scene.others[other]["p"], scene.others[other]["q"]
+    if scene.kind == "sentence":
+        _paint_sentence(ax, scene, values, bands=other is None)
+    else:
+        _paint_graph(ax, scene, np.array(values, dtype=float), np.array(scores, dtype=float), level, other is None)
+
+
+def _paint_graph(ax: Axes, scene: Scene, values: np.ndarray, scores: np.ndarray, level: int, bands: bool) -> None:
+    """Draws nodes and edges: those of the explanation large and labelled, the others faint; a ring is the explained.
+
+    Of a molecule nodes are discs behind its structure.
+    """
+    from matplotlib.collections import LineCollection
+
+    place, shown = np.stack([scene.x, np.negative(scene.y)], axis=1), np.array(scene.level) <= level
+    ends = np.array(scene.ends, dtype=int).reshape(-1, 2)
+    edges = np.flatnonzero(shown[ends].all(axis=1))
+    molecule = scene.kind == "molecule"
+    area = np.full(shown.size, _DISC**2) if molecule else np.array(AREAS)[scene.level]
+    widths = np.full(len(ends), 0.65 * _DISC) if molecule else 0.8 + 3.2 * scores
+
+    def lines(chosen: Any, **style: Any) -> None:
+        ax.add_collection(LineCollection(list(place[ends[chosen]]), **style))
+
+    if bands:
+        width = _DISC + 7 if molecule else AREAS[0] ** 0.5 + 9
+        for number, part in enumerate(scene.parts):
+            inside = [k for k in edges if set(scene.ends[k]) <= set(part)]
+            lines(inside, colors=PARTS[number % 4][0], linewidths=width, capstyle="round", zorder=-1, clip_on=False)
+            spots: dict[str, Any] = {"s": width**2, "c": PARTS[number % 4][0], "linewidths": 0, "clip_on": False}
+            ax.scatter(*place[part].T, zorder=-1, **spots)
+            top = max(part, key=lambda slot: place[slot, 1], default=None)
+            if top is not None:
+                _write_number(ax, place[top], number, 0.5 * width + 3)
+    truth = [k for k in scene.truth or () if k in set(edges.tolist())]
+    if truth:
         # A dashed band under the edge, and a white one on it: what is left are dashes on both sides.
-        for colour_of_band, more, style in ((TRUTH, 6.0, (0, (1.2, 0.5))), ("white", 3.2, "solid")):
-            band: dict[str, Any] = {"linewidths": widths[scene.truth] + more, "linestyles": [style], "zorder": 0}
-            ax.add_collection(LineCollection(list(lines[scene.truth]), colors=colour_of_band, **band))
-        inside = scene.truth_nodes
+        lines(truth, colors=TRUTH, linewidths=widths[truth] + 6, linestyles=[(0, (0.9, 0.45))], zorder=0)
+        lines(truth, colors="white", linewidths=widths[truth] + 3.2, zorder=0.1)
+        inside = np.unique(ends[truth])
         dashes: dict[str, Any] = {"c": "white", "edgecolors": TRUTH, "linewidths": 1.3, "linestyles": "--"}
-        ax.scatter(place[inside, 0], place[inside, 1], s=(area[inside] ** 0.5 + 6) ** 2, zorder=0.5, **dashes)
-    shades = [edge_colour(value) for value in scores[rank]]
-    ax.add_collection(LineCollection(list(lines[rank]), colors=shades, linewidths=widths[rank], zorder=1))
-    _paint_link(ax, scene)
-    kinds = scene.kinds or [""]
-    for number, kind in enumerate(kinds):
-        mine = np.flatnonzero([kind == name for name in scene.types or [""] * len(place)])
-        ring = np.isin(mine, scene.marked)
-        outline = TYPES[number % len(TYPES)] if scene.types else OUTLINE
+        ax.scatter(*place[inside].T, s=(area[inside] ** 0.5 + 6) ** 2, zorder=0.5, **dashes)
+    drawn = edges[np.argsort(scores[edges], kind="stable")]
+    if scene.most is not None and bands:  # a value is coloured by what nodes add; of edges that is not known
+        lines(drawn[:0] if molecule else drawn, colors="#c3ccd5", linewidths=widths[drawn], zorder=1)
+    else:
+        drawn = drawn[scores[drawn] > 0] if molecule else drawn
+        shades = ["#c3ccd5" if q <= 0 else colour(_DEEP * q if molecule else 0.25 + 0.75 * q) for q in scores[drawn]]
+        lines(drawn, colors=shades, linewidths=widths[drawn], capstyle="round" if molecule else None, zorder=1)
+    if len(scene.marked) == 2:  # the explained link is no edge that anything may be explained by
+        ax.plot(*place[scene.marked].T, color="black", linewidth=1.4, linestyle=":", zorder=0.8)
+    kinds = np.zeros(shown.size, dtype=int) if scene.kinds is None else np.array(scene.kinds)
+    ring, core = np.isin(np.arange(shown.size), scene.marked), (np.array(scene.level) == 0) & bands
+    for kind in np.unique(kinds):
+        mine = np.flatnonzero((kinds == kind) & shown & ((values != 0) | ring | (not molecule)))
+        outline = TYPES[kind % len(TYPES)] if scene.types else _OUTLINE
         look: dict[str, Any] = {
-            "c": [colour(value) for value in values[mine]],
-            "edgecolors": ["black" if marked else outline for marked in ring],
-            "linewidths": np.where(ring, 2.6, 1.8 if scene.types else 0.7),
-            "marker": MARKERS[number % len(MARKERS)],
+            "c": [colour(_DEEP * value if molecule else value) for value in values[mine]],
+            "edgecolors": ["black" if marked else outline for marked in ring[mine]],
+            "linewidths": np.where(ring[mine], 2.6, 1.8 if scene.types else 0.7),
+            "marker": MARKERS[kind % len(MARKERS)],
         }
-        ax.scatter(place[mine, 0], place[mine, 1], s=area[mine], zorder=2, **look)
-    if scene.types or scene.link is not None:
+        if molecule:  # only atoms of the explanation are outlined
+            look |= {"edgecolors": _INK, "linewidths": np.where(core[mine], 1.2, 0.0)}
+        ax.scatter(*place[mine].T, s=area[mine], zorder=2, **look)
+    if scene.types or len(scene.marked) == 2:
         _add_legend(ax, scene)
-    _write_relations(ax, scene)
-    labels = scene.labels if scene.labels is not None else [str(node) for node in scene.nodes]
-    for slot in np.flatnonzero(level < 2):
-        _write(ax, labels[slot], place[slot], float(area[slot]) ** 0.5, values[slot], large=level[slot] == 0)
-    _frame(ax, place, 0.12)
+    _paint_strokes(ax, scene, lines)
+    for k in edges:
+        a, b = scene.ends[k]
+        if scene.relations is not None and scene.level[a] == scene.level[b] == 0 and scene.relations[k]:
+            back = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+            middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 1.5, "parse_math": False, "bbox": back}
+            ax.text(*place[[a, b]].mean(axis=0), _short(scene.relations[k], 24), fontsize=6.5, **middle)
+    for slot in np.flatnonzero(shown) if not molecule else ():
+        if scene.level[slot] < 2:
+            label = str(scene.ids[slot]) if scene.labels is None else scene.labels[slot]
+            _write(ax, label, place[slot], float(area[slot]) ** 0.5, values[slot], large=scene.level[slot] == 0)
+    _frame(ax, place[shown], 0.12)
 
 
-def _paint_link(ax: Axes, scene: Scene) -> None:
-    """Draws the explained link, which is no edge that anything may be explained by, as dots between its ends."""
-    if scene.link is not None:
-        ax.plot(*scene.place[list(scene.link)].T, color="black", linewidth=1.4, linestyle=":", zorder=0.8)
+def _paint_strokes(ax: Axes, scene: Scene, lines: Any) -> None:
+    """Draws the structure of a molecule as rdkit has drawn it; dotted are edges that are no bonds."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
+    codes = {"M": [Curve.MOVETO], "L": [Curve.LINETO], "Q": [Curve.CURVE3] * 2, "C": [Curve.CURVE4] * 3}
+    for text, kind in scene.strokes:
+        points: list[tuple[float, float]] = []
+        commands: list[Any] = []
+        for command, numbers in re.findall(r"([MLQCZ])([^MLQCZ]*)", text):
+            found = [float(number) for number in re.findall(r"-?[\d.]+", numbers)]
+            points += [(x, -y) for x, y in zip(found[::2], found[1::2], strict=True)] or points[-1:]
+            commands += codes.get(command, [Curve.CLOSEPOLY])
+        style: dict[str, Any] = {"facecolor": _INK, "linewidth": 0} if kind == "filled" else {"fill": False}
+        style |= {"edgecolor": _INK, "linewidth": 1.3} if kind != "filled" else {}
+        ax.add_patch(PathPatch(Curve(points, commands), linestyle=":" if kind == "dashed" else "-", zorder=3, **style))
+    lines(scene.unbound, colors=_INK, linewidths=1.3, linestyles=":", zorder=3)
+
+
+def _write_number(ax: Axes, place: np.ndarray, number: int, above: float) -> None:
+    """Writes the number of a part above its highest node."""
+    box = {"boxstyle": "circle,pad=0.25", "facecolor": PARTS[number % 4][1], "edgecolor": "none"}
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "bbox": box, "zorder": 4}
+    ax.annotate(str(number + 1), tuple(place), (0.0, above), fontsize=8, color="white", **style)
 
 
 def _add_legend(ax: Axes, scene: Scene) -> None:
     """Writes below the drawing which shape is which type, and what is explained."""
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"linestyle": "", "markerfacecolor": colour(0), "markersize": 8}
+    look: dict[str, Any] = {"linestyle": "", "markerfacecolor": colour(0), "markersize": 8, "markeredgewidth": 1.8}
     entries = [
         Line2D([], [], marker=MARKERS[k % len(MARKERS)], markeredgecolor=TYPES[k % len(TYPES)], label=kind, **look)
-        for k, kind in enumerate(scene.kinds)
+        for k, kind in enumerate(scene.types)
     ]
-    for entry in entries:
-        entry.set_markeredgewidth(1.8)
-    if scene.link is not None:
-        black: dict[str, Any] = {"color": "black", "linestyle": ":", "marker": "o", "markerfacecolor": "white"}
-        entries.append(Line2D([], [], markersize=8, markeredgewidth=2.2, label="explained link", **black))
-    elif scene.ringed is not None:
-        entries.append(Line2D([], [], marker="o", markeredgecolor="black", label="explained", **look))
-        entries[-1].set_markeredgewidth(2.2)
-    legend = ax.legend(
-        handles=entries, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, fontsize=8, frameon=False
-    )
-    for text in legend.get_texts():
+    if len(scene.marked) == 2:
+        look |= {"linestyle": ":", "color": "black", "markerfacecolor": "white"}
+    if scene.marked:
+        label = "explained link" if len(scene.marked) == 2 else "explained"
+        entries.append(Line2D([], [], marker="o", markeredgecolor="black", label=label, **look))
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 4}
+    for text in ax.legend(handles=entries, fontsize=8, frameon=False, **place).get_texts():
         text.set_parse_math(False)
-
-
-def _write_relations(ax: Axes, scene: Scene) -> None:
-    """Writes on each edge of the explanation which relation it is."""
-    if scene.relations is None:
-        return
-    for (a, b), name in zip(scene.ends, scene.relations, strict=True):
-        if scene.levels[a] == scene.levels[b] == 0 and name:
-            x, y = (scene.place[a] + scene.place[b]) / 2
-            text = name if len(name) <= 24 else name[:23] + "…"
-            back = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-            ax.text(x, y, text, fontsize=6.5, ha="center", va="center", zorder=1.5, parse_math=False, bbox=back)
 
 
 def _write(ax: Axes, label: str, place: np.ndarray, width: float, value: float, *, large: bool) -> None:
     """Writes a label on its node, or below it where it is long; labels are the user's: a dollar starts no formula."""
-    if len(label) <= 5 or not large:
-        text = label if len(label) <= 8 else label[:7] + "…"
-        font = 0.5 * width * min(1.0, 3.0 / max(len(text), 1))
+    if len(label) <= 5:
+        font = 0.5 * width * min(1.0, 3.0 / max(len(label), 1))
         middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 3, "parse_math": False}
-        ax.text(place[0], place[1], text, fontsize=font, color=ink(value), **middle)
+        ax.text(place[0], place[1], label, fontsize=font, color=_ink(value), **middle)
+    if len(label) <= 5 or not large:  # beside the explanation there is no room for long names
         return
-    text = label if len(label) <= 24 else label[:23] + "…"
+    back = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
     below: dict[str, Any] = {"xytext": (0, -0.62 * width), "textcoords": "offset points", "ha": "center", "va": "top"}
-    ax.annotate(text, (place[0], place[1]), fontsize=8, zorder=3, parse_math=False, **below)
+    ax.annotate(_short(label, 24), (place[0], place[1]), fontsize=8, zorder=5, parse_math=False, bbox=back, **below)
 
 
-def paint_molecule(ax: Axes, scene: Scene, other: str | None) -> None:
-    """Draws atoms and bonds as chemists do, on discs and bands coloured by probability."""
-    from matplotlib.collections import LineCollection
+def _ink(value: float) -> str:
+    """Returns the colour of a label that can be read on the colour of ``value``."""
+    return "white" if abs(value) > 0.75 else _INK
 
-    place = scene.place
-    values = scene.values if other is None else scene.node_scores(other)
-    scores = scene.edge_values if other is None else scene.others[other]
-    lines = place[scene.ends]
-    assert scene.order is not None
-    if scene.truth is not None and scene.truth.any():
-        dashes: dict[str, Any] = {"linewidths": _HALO + 3, "linestyles": [(0, (0.35, 0.2))]}
-        ax.add_collection(LineCollection(lines[scene.truth], colors=TRUTH, zorder=0, **dashes))
-        ax.add_collection(LineCollection(lines[scene.truth], colors="white", linewidths=_HALO, zorder=0))
-        inside = place[scene.truth_nodes]
-        ax.scatter(
-            inside[:, 0],
-            inside[:, 1],
-            s=(_HALO + 7) ** 2,
-            c="white",
-            edgecolors=TRUTH,
-            linewidths=1.3,
-            linestyles="--",
-            zorder=0.2,
-        )
-    for k in np.argsort(scores, kind="stable"):
-        if scores[k] > 0:
-            band: dict[str, Any] = {"color": colour(scores[k]), "linewidth": 0.8 * _HALO, "solid_capstyle": "round"}
-            ax.plot(*lines[k].T, zorder=0.5 + 0.3 * scores[k], **band)
-    some = values > 0
-    ax.scatter(
-        place[some, 0], place[some, 1], s=_HALO**2, c=[colour(v) for v in values[some]], linewidths=0, zorder=0.9
-    )
-    bonds: list[tuple[np.ndarray, np.ndarray]] = []
-    dotted: list[tuple[np.ndarray, np.ndarray]] = []
-    for (a, b), order in zip(lines, scene.order, strict=True):
-        across = np.array([-(b - a)[1], (b - a)[0]]) * 0.07
-        shifts = {0.0: [], 1.5: [-0.8], 2.0: [-0.9, 0.9], 3.0: [-1.6, 0.0, 1.6]}.get(float(order), [0.0])
-        bonds += [(a + s * across, b + s * across) for s in shifts]
-        dotted += [(a + s * across, b + s * across) for s in {0.0: [0.0], 1.5: [0.8]}.get(float(order), [])]
-    ax.add_collection(LineCollection(bonds, colors="#1f2933", linewidths=_BOND, capstyle="round", zorder=2))
-    ax.add_collection(LineCollection(dotted, colors="#1f2933", linewidths=_BOND, linestyles=":", zorder=2))
-    for (x, y), symbol, value in zip(place, scene.labels or [], values, strict=True):
-        if symbol:
-            back = colour(value) if value > 0 else "white"
-            pad = {"boxstyle": "circle,pad=0.12", "facecolor": back, "edgecolor": "none"}
-            style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": pad, "parse_math": False, "zorder": 3}
-            ax.text(x, y, symbol, fontsize=7 if symbol == "H" else 9, color=ink(value), **style)
-    _frame(ax, place, 0.1)
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _frame(ax: Axes, place: np.ndarray, margin: float) -> None:
@@ -265,6 +291,7 @@ def _frame(ax: Axes, place: np.ndarray, margin: float) -> None:
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.margins(margin)
+    ax.autoscale_view()
 
 
 def lines_of_words(scene: Scene) -> list[tuple[float, int, float, str]]:
@@ -272,36 +299,32 @@ def lines_of_words(scene: Scene) -> list[tuple[float, int, float, str]]:
     words: list[tuple[float, int, float, str]] = []
     left, line = 0.0, 0
     for word in scene.labels or []:
-        shown = word if len(word) <= 40 else word[:39] + "…"
-        width = len(shown) + 1.2
+        width = len(_short(word, 40)) + 1.2
         if left + width > _LINE and left > 0:
             left, line = 0.0, line + 1
-        words.append((left, line, width, shown))
+        words.append((left, line, width, _short(word, 40)))
         left += width + 0.5
     return words
 
 
-def paint_sentence(ax: Axes, scene: Scene, other: str | None) -> None:
+def _paint_sentence(ax: Axes, scene: Scene, values: Sequence[float], *, bands: bool) -> None:
     """Sets words in lines, each on a background of its probability; dashes underline the ground truth."""
     from matplotlib.patches import Rectangle
 
-    values = scene.values if other is None else scene.node_scores(other)
     words = lines_of_words(scene)
-    for slot, (left, line, width, shown) in enumerate(words):
-        value, ringed = values[slot], slot == scene.ringed
-        style: dict[str, Any] = {
-            "facecolor": colour(value) if value > 0 else "none",
-            "linewidth": 2.0 if ringed else 0.5,
-        }
-        edge = "black" if ringed else OUTLINE if value > 0 else "none"
-        part = next((number for number, nodes in enumerate(scene.parts) if other is None and slot in nodes), None)
+    truth = {slot for k in scene.truth or () for slot in scene.ends[k]}
+    for slot, (left, line, width, text) in enumerate(words):
+        value, ringed = values[slot], slot in scene.marked
+        edge, thick = "black" if ringed else _OUTLINE if value else "none", 2.0 if ringed else 0.5
+        part = next((number for number, nodes in enumerate(scene.parts) if bands and slot in nodes), None)
         if part is not None:
-            edge, style["linewidth"] = PARTS[part % len(PARTS)][1], 2.0
+            edge, thick = PARTS[part % len(PARTS)][1], 2.0
             ax.text(left + width, -line + 0.3, str(part + 1), fontsize=6.5, color=edge, ha="right", va="bottom")
-        ax.add_patch(Rectangle((left, -line - 0.3), width, 0.6, edgecolor=edge, **style))
+        style: dict[str, Any] = {"facecolor": colour(value) if value else "none", "edgecolor": edge, "linewidth": thick}
+        ax.add_patch(Rectangle((left, -line - 0.3), width, 0.6, **style))
         place: dict[str, Any] = {"ha": "center", "va": "center", "family": "monospace", "parse_math": False}
-        ax.text(left + width / 2, -line, shown, fontsize=8.5, color=ink(value), **place)
-        if scene.truth_nodes[slot]:
+        ax.text(left + width / 2, -line, text, fontsize=8.5, color=_ink(value), **place)
+        if slot in truth:
             dashes: dict[str, Any] = {"color": TRUTH, "linestyle": (0, (3, 1.5)), "linewidth": 1.6}
             ax.plot([left, left + width], [-line - 0.41] * 2, **dashes)
     ax.set_xlim(-0.5, _LINE + 0.5)

@@ -14,12 +14,14 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import Explanation, ModelConfig
 
+from gflowexplainer.drawing.answer import sentences, title
 from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.page import View
 from gflowexplainer.drawing.painting import draw
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
-from gflowexplainer.explanation.notebook import View, in_words, title_of
+from gflowexplainer.explanation.notebook import in_words
 from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution
 from gflowexplainer.explanation.studies import Studied, Studies
 from gflowexplainer.model.adapter import is_adjacency
@@ -208,8 +210,8 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
         """
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-        scene = Scene.of(Case(self.name, self, **words), max_nodes)
-        return draw(scene if surroundings else scene.up_to(1), title_of(self), path, ax)
+        case = Case(self.name, self, **words)
+        return draw(Scene.of(case, max_nodes), title(case), path, ax, level=2 if surroundings else 1)
 
     def show(self, **words: Any) -> View:
         """Returns the drawing that a notebook shows, with what is known of the graph.
@@ -219,12 +221,22 @@ class SubgraphExplanation(Studied, ExplainedDistribution, Explanation):
                 and ``note``, as in :class:`~gflowexplainer.report.Case`.
         """
         self.ask()
-        return View([Case(self.name, self, **words)], in_words(self))
+        return View([Case(self.name, self, **words)])
 
     def __repr__(self) -> str:
         if self._own.get("_distribution") is None:
             return super().__repr__()
         return in_words(self)
+
+    def __str__(self) -> str:
+        """Says in five lines what is predicted, because of what, and how sure that is; finds the parts for it."""
+        known = self._own.get("_distribution") is not None and "edge_index" in self
+        return sentences(Case(self.name, self)) if known else repr(self)
+
+    @property
+    def words_of_data(self) -> dict[str, Any]:
+        """Names of nodes and features, and the SMILES, that came with the explained data."""
+        return self._own.get("_words", {})
 
     def _repr_html_(self) -> str:
         """Shows the interactive drawing in a notebook, or the words where there is nothing to draw."""

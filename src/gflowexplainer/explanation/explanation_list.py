@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import torch
 from torch import Tensor
 
-from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.case import Case, words_of_data
+from gflowexplainer.drawing.page import View
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
-from gflowexplainer.explanation.notebook import View, one_line
+from gflowexplainer.explanation.notebook import one_line
 from gflowexplainer.ops.sparse_rows import MatrixEntries
 
 if TYPE_CHECKING:
@@ -46,9 +47,13 @@ class ExplanationList(Sequence[SubgraphExplanation]):
     Args:
         batches: Explanations that were computed together, one batch behind the other.
         order: Positions among all of them; all if not given.
+        data: What the user passed, for the names of nodes and features in it.
     """
 
-    def __init__(self, batches: Sequence[ExplanationBatch], order: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, batches: Sequence[ExplanationBatch], order: Sequence[int] | None = None, data: Any = None
+    ) -> None:
+        self._data = data
         self._batches = list(batches)
         self._first = [0, *accumulate(len(batch) for batch in self._batches)]
         self._order: Sequence[int] = range(self._first[-1]) if order is None else order
@@ -65,13 +70,15 @@ class ExplanationList(Sequence[SubgraphExplanation]):
 
     def __getitem__(self, index: int | slice) -> SubgraphExplanation | ExplanationList:
         if isinstance(index, slice):
-            part = ExplanationList(self._batches, self._order[index])
+            part = ExplanationList(self._batches, self._order[index], self._data)
             part._built = self._built
             return part
         position = self._order[index]
         if position not in self._built:
             number = bisect_right(self._first, position) - 1
-            self._built[position] = self._batches[number].build(position - self._first[number])
+            built = self._batches[number].build(position - self._first[number])
+            built._words = words_of_data(self._data, built.explained_graph)
+            self._built[position] = built
         return self._built[position]
 
     def __iter__(self) -> Iterator[SubgraphExplanation]:
@@ -100,7 +107,7 @@ class ExplanationList(Sequence[SubgraphExplanation]):
             _case(_unique(explanation, number), explanation, **words, **{n: v[number] for n, v in own.items()})
             for number, explanation in enumerate(shown)
         ]
-        return View(cases, repr(self))
+        return View(cases)
 
     def _repr_html_(self) -> str:
         """Shows the first explanations in a notebook."""

@@ -1,44 +1,13 @@
-"""What a notebook and a terminal show of an explanation: a drawing in a frame of its own, and plain text."""
+"""What a terminal shows of an explanation without evaluating the model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from typing import Any
 
-from gflowexplainer.drawing.case import Case
-from gflowexplainer.drawing.embedding import frame
 from gflowexplainer.explanation.ranked_subgraphs import class_of, counted, named, shown
-from gflowexplainer.storage.files import write_text
 
 _MOST_NODES = 12
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """A drawing to be looked at: as the last line of a notebook's cell, or saved as a page.
-
-    Attributes:
-        cases: What is drawn.
-        text: The same in words, for a terminal.
-    """
-
-    cases: Sequence[Case]
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return frame(self.cases, self.text)
-
-    def save(self, path: str | Path) -> None:
-        """Writes a page that holds nothing but the drawing."""
-        title = escape(self.cases[0].name)
-        head = f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
-        write_text(Path(path), f"{head}<body>{self._repr_html_()}</body></html>\n")
 
 
 def in_words(explanation: Any) -> str:
@@ -61,25 +30,6 @@ def in_words(explanation: Any) -> str:
     ]
     lines = [f"  {name:<12} {text}" for name, text in rows if text]
     return "\n".join([f"{type(explanation).__name__} of {explanation.name}", *lines])
-
-
-def title_of(explanation: Any) -> str:
-    """Says in one line what is drawn: the parts and whether they hold, or the first subgraph."""
-    parts, best = explanation.known_parts, explanation.subgraphs[0]
-    if parts is None:
-        return f"{explanation.name}: best subgraph of {counted(len(best), 'node')}, probability {best.probability:.2f}"
-    sizes = " and ".join(str(len(part)) for part in parts)
-    what = counted(len(parts.nodes), "node") if len(parts) == 1 else f"{len(parts)} parts of {sizes} nodes"
-    preserved, ending = f"{100 * parts.preserved:.0f} % of the prediction", "s" if len(parts.nodes) == 1 else ""
-    if parts.holds:
-        return f"{explanation.name}: {what} hold{ending} {preserved}"
-    random = parts.preserved_by_random
-    if random is not None and parts.preserved <= random:
-        return f"{explanation.name}: {what} keep{ending} {preserved}, and so do random ones"
-    if preserved.startswith("100 "):
-        beside = "" if random is None else f", random ones {100 * random:.0f} %"
-        return f"{explanation.name}: {what} keep{ending} {preserved}{beside}"
-    return f"{explanation.name}: {what} keep{ending} only {preserved}"
 
 
 def one_line(explanation: Any) -> str:

@@ -11,14 +11,16 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import HeteroExplanation, ModelConfig
 
+from gflowexplainer.drawing.answer import sentences, title
 from gflowexplainer.drawing.case import Case
+from gflowexplainer.drawing.page import View
 from gflowexplainer.drawing.painting import draw
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
 from gflowexplainer.explanation.explanation import KIND, TYPED
 from gflowexplainer.explanation.flat_view import FlatView
-from gflowexplainer.explanation.notebook import View, in_words, title_of
+from gflowexplainer.explanation.notebook import in_words
 from gflowexplainer.explanation.ranked_subgraphs import SubgraphDistribution
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.ops.sparse_rows import Fields, pack_fields, unpack_fields
@@ -106,12 +108,16 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
         """Draws the explanation by matplotlib; see :meth:`SubgraphExplanation.draw` and :meth:`case`."""
         if max_nodes < 1:
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
-        scene = Scene.of(self.case(**words), max_nodes)
-        return draw(scene if surroundings else scene.up_to(1), title_of(self), path, ax)
+        case = self.case(**words)
+        return draw(Scene.of(case, max_nodes), title(case), path, ax, level=2 if surroundings else 1)
 
     def show(self, **words: Any) -> View:
         """Returns the drawing that a notebook shows; see :meth:`case`."""
-        return View([self.case(**words)], in_words(self))
+        return View([self.case(**words)])
+
+    def __str__(self) -> str:
+        """Says in five lines what is predicted, because of what, and how sure that is; finds the parts for it."""
+        return repr(self) if self._own.get("_distribution") is None else sentences(self.case())
 
     def _repr_html_(self) -> str:
         """Shows the interactive drawing in a notebook, or the words where there is nothing to draw."""

@@ -2,8 +2,7 @@
 
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.drawing.molecules import smiles_of
-from gflowexplainer.report.content import Report
 from gflowexplainer.report.figures import write_figures
-from gflowexplainer.report.page import write_report
+from gflowexplainer.report.page import Report, write_report
 
 __all__ = ["Case", "Report", "smiles_of", "write_figures", "write_report"]

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gflowexplainer.drawing.answer import title
 from gflowexplainer.drawing.case import Case
-from gflowexplainer.drawing.colours import TRUTH, colour, colour_scale, require_matplotlib
-from gflowexplainer.drawing.painting import paint, panel_size
+from gflowexplainer.drawing.painting import TRUTH, add_colour_bar, colour, paint, panel_size, require_matplotlib
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.report.content import Report
-from gflowexplainer.report.training_curves import Curve, read_curves
+from gflowexplainer.report.page import Curve, Report, read_curves
 from gflowexplainer.storage.files import slug, write_bytes
 
 if TYPE_CHECKING:
@@ -44,13 +43,10 @@ def write_figures(report: Report, folder: Path | str, formats: Sequence[str] = (
     folder, written = Path(folder), []
     digits = len(str(len(report.cases)))
     for number, case in enumerate(report.cases, start=1):
-        written += save_figure(
-            _case_figure(case), folder / f"{number:0{digits}d}-{slug(case.name.lower())[:60]}", formats
-        )
+        stem = folder / f"{number:0{digits}d}-{slug(case.name.lower())[:60]}"
+        written += save_figure(_case_figure(case), stem, formats)
     curves = read_curves(report.curves)
-    if curves:
-        written += save_figure(_curve_figure(curves), folder / "training", formats)
-    return written
+    return written + (save_figure(_curve_figure(curves), folder / "training", formats) if curves else [])
 
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -60,13 +56,11 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "sv
     """
     import matplotlib
 
-    paths = []
+    paths = [stem.with_name(f"{stem.name}.{form}") for form in formats]
     # No date and no random ids inside: the same report gives the same files.
     with matplotlib.rc_context({"svg.hashsalt": "gflowexplainer", "svg.fonttype": "path"}):
-        for form in formats:
-            path = stem.with_name(f"{stem.name}.{form}")
+        for form, path in zip(formats, paths, strict=True):
             write_bytes(path, _small_png(figure) if form == "png" else _vectors(figure, form))
-            paths.append(path)
     return paths
 
 
@@ -90,31 +84,33 @@ def _small_png(figure: Figure) -> bytes:
 
 
 def _case_figure(case: Case) -> Figure:
-    from matplotlib.figure import Figure
-
-    scene = Scene.of(case, MOST_NODES).up_to(1)
-    names = [None, *scene.others]
-    columns = 1 if scene.kind == "sentence" else min(len(names), MOST_COLUMNS)
-    rows = -(-len(names) // columns)
+    scene = Scene.of(case, MOST_NODES)
+    titles = [title(case), *(other["name"] for other in scene.others)]
     width, height = panel_size(scene)
-    figure = Figure(figsize=(width * columns + 1.0, (height + 0.45) * rows + 0.4), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax, name in zip(axes, names, strict=False):
-        paint(ax, scene, name)
-        ax.set_title(_title(case) if name is None else name, fontsize=10, parse_math=False)
-    for ax in axes[len(names) :]:
-        ax.set_axis_off()
-    bar = figure.colorbar(colour_scale(), ax=list(axes), shrink=0.9, aspect=20)
-    bar.set_label("probability" if len(names) == 1 else "probability, or\nscore / largest score", fontsize=9)
+    columns = 1 if scene.kind == "sentence" else MOST_COLUMNS
+    figure, axes = _panels(len(titles), columns, width, height + 0.45, (1.0, 0.4))
+    for place, (ax, text) in enumerate(zip(axes, titles, strict=False)):
+        paint(ax, scene, place - 1 if place else None)
+        ax.set_title(text, fontsize=10, parse_math=False)
+    said = "probability" if len(titles) == 1 else "probability, or\nscore / largest score"
+    add_colour_bar(figure, scene, list(axes), said, shrink=0.9, aspect=20)
     _add_legend(figure, scene)
     return figure
 
 
-def _title(case: Case) -> str:
-    best = case.explanation.subgraphs[0]
-    name = case.name if len(case.name) <= 40 else case.name[:39] + "…"
-    count = "1 node" if len(best) == 1 else f"{len(best)} nodes"
-    return f"{name}\nmost probable subgraph: {count}, probability {best.probability:.2f}"
+def _panels(
+    count: int, columns: int, width: float, height: float, more: tuple[float, float] = (0.0, 0.0)
+) -> tuple[Figure, Any]:
+    """Makes a figure of ``count`` drawings in rows of ``columns`` at most; the axes that are left over are off."""
+    from matplotlib.figure import Figure
+
+    columns = min(count, columns)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(width * columns + more[0], height * rows + more[1]), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax in axes[count:]:
+        ax.set_axis_off()
+    return figure, axes
 
 
 def _add_legend(figure: Figure, scene: Scene) -> None:
@@ -122,14 +118,10 @@ def _add_legend(figure: Figure, scene: Scene) -> None:
     from matplotlib.lines import Line2D
 
     entries = []
-    if scene.ringed is not None:
-        ring: dict[str, Any] = {
-            "marker": "o",
-            "markeredgecolor": "black",
-            "markeredgewidth": 2.4,
-            "markerfacecolor": colour(0.0),
-        }
-        entries.append(Line2D([], [], linestyle="none", markersize=10, label="explained node", **ring))
+    if len(scene.marked) == 1 and not scene.types:
+        ring: dict[str, Any] = {"marker": "o", "markeredgecolor": "black", "markerfacecolor": colour(0.0)}
+        ring |= {"markeredgewidth": 2.4, "linestyle": "none", "markersize": 10}
+        entries.append(Line2D([], [], label="explained node", **ring))
     if scene.truth is not None:
         entries.append(Line2D([], [], color=TRUTH, linestyle=(0, (3, 1.5)), linewidth=1.6, label="ground truth"))
     if entries:
@@ -137,12 +129,7 @@ def _add_legend(figure: Figure, scene: Scene) -> None:
 
 
 def _curve_figure(curves: Sequence[Curve]) -> Figure:
-    from matplotlib.figure import Figure
-
-    columns = min(len(curves), 3)
-    lines = -(-len(curves) // columns)
-    figure = Figure(figsize=(3.4 * columns, 2.5 * lines), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    figure, axes = _panels(len(curves), 3, 3.4, 2.5)
     for ax, curve in zip(axes, curves, strict=False):
         ax.plot(curve.x, curve.y, color=colour(1.0), linewidth=1.4)
         ax.set_title(curve.name, fontsize=10, parse_math=False)
@@ -150,6 +137,4 @@ def _curve_figure(curves: Sequence[Curve]) -> Figure:
         ax.spines[["top", "right"]].set_visible(False)
         if curve.logarithmic:
             ax.set_yscale("log")
-    for ax in axes[len(curves) :]:
-        ax.set_axis_off()
     return figure

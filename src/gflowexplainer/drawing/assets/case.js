@@ -9,30 +9,30 @@ function renderCase(scene, interactive) {
   const right = make("div", {class: "right"});
   const root = make("div", {class: "case"},
     make("div", {class: "wide"},
-      make("h2", null, scene.name),
+      make("h2", null, scene.title),
       scene.note ? make("p", {class: "user"}, scene.note) : null,
-      scene.parts ? holds(scene.parts) : null,
+      answer(scene),
       ...scene.warnings.map((text) => make("p", {class: "warning user"}, text))),
     left, right);
   const classes = make("div");
   const rows = [];
-  const main = scene.parts || scene.subgraphs[0];
+  const {main} = scene;
   let chosen = null;
   // Rows that can be chosen: parts, what would change the prediction, ranked subgraphs.
-  const choose = (row, what = main, name = "with only this") => {
+  const choose = (row, what = main, name = "") => {
     chosen = row;
     rows.forEach((each) => {
       each.classList.toggle("chosen", each === row);
       each.querySelector("button")?.setAttribute("aria-pressed", String(each === row));
     });
-    classes.replaceChildren(verdict(scene, what, name), classTable(scene, what));
+    classes.replaceChildren(...(what === main || !name ? [] : [sentence(scene, what, name)]), classTable(scene, what));
   };
   const choosable = (row, what, name) => {
     rows.push(row);
     if (!interactive) return row;
     row.addEventListener("click", () => {
       if (chosen === row) return reset();
-      choose(row, what.only ? what : main, what.only ? name : "with only this");
+      choose(row, what.only ? what : main, what.only ? name : "");
       stage.highlight(what.slots);
     });
     return row;
@@ -72,7 +72,6 @@ function renderCase(scene, interactive) {
       make("th", {scope: "col", class: "number"}, "probability"), make("th", {scope: "col", class: "number"}, "reward"))),
     body)));
   if (more > 0) right.append(make("p", {class: "quiet"}, `and ${more} less probable ones.`));
-  scene.facts.forEach((fact) => right.append(make("p", {class: "quiet"}, fact)));
   if (scene.others.length) root.append(others(scene));
   choose(null);
   return {root, reset};
@@ -84,9 +83,10 @@ function bar(value) {
   return make("span", {class: "bar"}, length, digits(value));
 }
 
-// Says whether the explanation holds, with the numbers.
-function holds(parts) {
-  return make("p", {class: parts.holds ? "holds" : "warning"}, make("strong", null, parts.holds ? "Holds. " : "Does not hold. "), parts.verdict + ".");
+// What is predicted, because of what, whether that is enough and needed, and how sure all this is.
+function answer(scene) {
+  return make("dl", {class: "answer"}, ...scene.lines.flatMap(([head, text]) => [make("dt", null, head),
+    make("dd", {class: `user${scene.answers[head] ? ` said-${scene.answers[head]}` : ""}`}, text)]));
 }
 
 // Lists parts, each with what the model says with only it and without it.
@@ -129,7 +129,7 @@ function featureBars({bars, said}) {
     const length = make("i", {class: value < 0 ? "against" : null});
     length.style.width = `${(50 * Math.abs(value)) / most}%`;
     return make("tr", null, make("th", {scope: "row", class: "user"}, short(name, 28)), make("td", {class: "axis-bar"}, length),
-      make("td", {class: "number"}, (value > 0 ? "+" : "") + digits(value)));
+      make("td", {class: "number"}, signed(value)));
   });
   if (rows.length) root.append(make("table", {class: "bars"}, make("tbody", null, ...rows)));
   root.append(make("p", {class: "quiet"}, `Of the first subgraph; ${said}.`));
@@ -137,12 +137,6 @@ function featureBars({bars, said}) {
 }
 
 // Says in one sentence what a subgraph does to the prediction.
-function verdict(scene, subgraph, name) {
-  const said = sentence(scene, subgraph, name);
-  if (scene.whole && subgraph.only) said.prepend(make("span", {class: "said"}, "model says ", make("strong", {class: "user"}, prediction(scene, scene.whole))));
-  return said;
-}
-
 function prediction(scene, values) {
   if (values.length === 1) return digits(values[0]);
   const best = values.reduce((top, value, k) => (value > values[top] ? k : top), 0);
@@ -178,17 +172,19 @@ function classTable(scene, subgraph) {
 }
 
 function legend(scene) {
+  const least = scene.most === null ? 0 : -1;
+  const end = scene.most === null ? ["probability 0 ", "1"] : [`adds ${digits(-scene.most)} `, signed(scene.most)];
   const scale = make("svg", {viewBox: "0 0 100 14", "aria-hidden": "true"},
-    ...Array.from({length: 20}, (_, i) => make("rect", {x: i * 5, y: 1, width: 5.2, height: 12, class: "halo", v: (i + 0.5) / 20})));
+    ...Array.from({length: 20}, (_, i) => make("rect", {x: i * 5, y: 1, width: 5.2, height: 12, class: scene.kind === "molecule" ? "halo" : "sample", v: least + (1 - least) * ((i + 0.5) / 20)})));
   const sample = (...drawn) => make("svg", {viewBox: "0 0 24 24", "aria-hidden": "true"}, ...drawn);
   const spot = {cx: 12, cy: 12};
   return make("div", {class: "legend"},
-    make("span", null, "probability 0 ", scale, "1"),
-    scene.link ? make("span", null, make("svg", {viewBox: "0 0 44 24", "aria-hidden": "true"},
+    make("span", null, end[0], scale, end[1]),
+    scene.marked.length === 2 ? make("span", null, make("svg", {viewBox: "0 0 44 24", "aria-hidden": "true"},
       make("line", {x1: 9, y1: 12, x2: 35, y2: 12, class: "asked"}), make("circle", {cx: 9, cy: 12, r: 7, class: "node ring", v: 0}),
       make("circle", {cx: 35, cy: 12, r: 7, class: "node ring", v: 0})), "explained link") : null,
-    scene.ring === null ? null : make("span", null, sample(make("circle", {...spot, r: 9, class: "node ring", v: 0})), "explained"),
-    ...(scene.types || []).map((name, kind) => make("span", {class: "user"}, sample(outline(shape(kind, spot, 8, "node", 0), scene.colours[kind])), name)),
+    scene.marked.length !== 1 ? null : make("span", null, sample(make("circle", {...spot, r: 9, class: "node ring", v: 0})), "explained"),
+    ...scene.types.map((name, kind) => make("span", {class: "user"}, sample(outline(shape(kind, spot, 8, "node", 0), scene.colours[kind])), name)),
     scene.truth ? make("span", null, scene.kind === "sentence" ? "dashed underline: ground truth" :
       sample(make("circle", {...spot, r: 7, class: "node", v: 0}), make("circle", {...spot, r: 11, class: "truth"})),
       scene.kind === "sentence" ? "" : "ground truth", scene.found ? ` (${scene.found[0]} of ${scene.found[1]} edges found)` : "") : null);
@@ -202,15 +198,15 @@ function others(scene) {
     return make("figure", null, root, make("figcaption", null, make("strong", {class: "user"}, name), ...said));
   };
   const about = ({first, shared}) => (!first ? [] : [make("div", {class: "user"}, short(first.text, 120)),
-    make("div", {class: "quiet"}, `${shared[0]} of ${shared[1]} ${shared[1] === 1 ? "node" : "nodes"} shared, probability ${digits(first.p)}`),
+    make("div", {class: "quiet"}, `${shared[0]} of ${shared[1]} ${shared[1] === 1 ? "node" : "nodes"} shared`),
     sentence(scene, first, "with only it")]);
   const compared = scene.others.some((other) => other.first);
-  const mine = scene.subgraphs[0];
+  const mine = scene.main;
   return make("div", {class: "wide"}, make("h3", null, compared ? "Compared" : "Other explainers"),
     make("p", {class: "quiet"}, "Edge scores of each, divided by its largest on this instance; nodes take the largest score of " +
-      "their edges. Large nodes are the first subgraph, or the ends of as many best edges."),
+      "their edges. Large nodes are the explanation, or the ends of as many best edges."),
     make("div", {class: compared ? "small pair" : "small"},
-      figure("this explanation", scene.p, scene.q, mine.slots, ...(compared ? [make("div", {class: "user"}, short(mine.text, 120)),
-        make("div", {class: "quiet"}, `probability ${digits(mine.p)}`), sentence(scene, mine, "with only it")] : [])),
+      figure("this explanation", scene.v, scene.q, mine.slots, ...(compared ? [make("div", {class: "user"}, short(mine.text, 120)),
+        sentence(scene, mine, "with only it")] : [])),
       ...scene.others.map((other) => figure(other.name, other.p, other.q, other.slots, ...about(other)))));
 }

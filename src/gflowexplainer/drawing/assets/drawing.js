@@ -8,20 +8,24 @@ function make(tag, attributes, ...children) {
   const element = DRAWN.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "v") element.style.setProperty("--v", (100 * Math.min(Math.max(value, 0), 1)).toFixed(1) + "%");
-    else element.setAttribute(name, value === true ? "" : value);
+    if (name === "v") { // a share; below 0 it lowers a value
+      element.style.setProperty("--v", (100 * Math.min(Math.abs(value), 1)).toFixed(1) + "%");
+      if (value < 0) element.classList.add("against");
+    } else element.setAttribute(name, value === true ? "" : value);
   }
   for (const child of children) if (child !== null && child !== undefined) element.append(child);
   return element;
 }
 
+const signed = (value) => (value > 0 ? "+" : "") + digits(value);
 const digits = (value, count = 3) => (value === null || value === undefined ? "–" : value.toFixed(count));
-const shade = (value) => (value > 0.75 ? " mid high" : value > 0.55 ? " mid" : "");
+const shade = (value) => (Math.abs(value) > 0.75 ? " mid high" : Math.abs(value) > 0.55 ? " mid" : "");
 const short = (text, count) => ([...text].length > count ? [...text].slice(0, count - 1).join("") + "…" : text);
 const RADIUS = [19, 9.5, 5.5];
 
 // Draws what `level` shows and all of `focus`, a set of slots that is drawn large; gives the drawing and its box.
 function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
+  const neutral = scene.most !== null && nodeValues === scene.v; // what nodes add to a value says nothing of edges
   if (scene.kind === "sentence") return {root: drawSentence(scene, nodeValues, focus), box: null};
   const molecule = scene.kind === "molecule";
   const core = focus || new Set(scene.level.flatMap((l, slot) => (l === 0 ? [slot] : [])));
@@ -52,16 +56,17 @@ function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
     const outer = Math.max(...scene.ends[k].map((slot) => (core.has(slot) ? 0 : scene.level[slot])));
     const far = inside(k) ? "" : chosen ? " faded" : outer < 2 ? " far" : " farther";
     if (molecule) {
-      if (value > 0) add(1, make("line", {...at(k), class: "bandage" + (chosen ? far : ""), v: value, "stroke-width": 13}));
-      bond(at(k), scene.order[k]).forEach((line) => add(2, line));
+      if (value > 0 && !neutral) add(0, make("line", {...at(k), class: "bandage" + (chosen ? far : ""), v: value, "stroke-width": 13}));
+      if (scene.unbound.includes(k)) add(2, make("line", {...at(k), class: "bond dotted"}));
     } else {
-      const kind = (value > 0 ? "edge" : "edge none") + far;
+      const kind = (value > 0 && !neutral ? "edge" : "edge none") + far;
       add(1, make("line", {...at(k), class: kind, v: value, "stroke-width": thick(value, k)}));
     }
-    add(molecule ? 3 : 1, make("line", {...at(k), class: "touch", "data-edge": k}));
+    add(1, make("line", {...at(k), class: "touch", "data-edge": k}));
   }
-  if (scene.link) {
-    const [a, b] = scene.link;
+  scene.strokes.forEach(([d, kind]) => add(2, make("path", {d, class: `bond ${kind}`})));
+  if (scene.marked.length === 2) {
+    const [a, b] = scene.marked;
     add(1, make("line", {x1: scene.x[a], y1: scene.y[a], x2: scene.x[b], y2: scene.y[b], class: "asked"}));
   }
   if (scene.relations) {
@@ -70,9 +75,12 @@ function draw(scene, nodeValues, edgeValues, level, focus, faded = true) {
       if (inside(k) && scene.relations[k]) add(2, make("text", {x: (x1 + x2) / 2, y: (y1 + y2) / 2, class: "relation"}, short(scene.relations[k], 24)));
     }
   }
-  const order = scene.ids.map((_, slot) => slot).filter((slot) => shown[slot]).sort((a, b) => core.has(a) - core.has(b));
+  const rank = (slot) => (explained(scene, slot) ? 2 : core.has(slot) ? 1 : 0);
+  const order = scene.ids.map((_, slot) => slot).filter((slot) => shown[slot]).sort((a, b) => rank(a) - rank(b));
   const room = makeRoom(scene, shown, radius, inside);
-  for (const slot of order) drawNode(scene, slot, nodeValues[slot], radius(slot), core.has(slot), chosen, molecule, room, add);
+  for (const slot of order) drawNode(scene, slot, nodeValues[slot], radius(slot), core.has(slot), chosen, molecule, add);
+  // What is explained gets its room first, and all that is written lies above all nodes.
+  for (const slot of molecule ? [] : order.reverse()) writeLabel(scene, slot, nodeValues[slot], radius(slot), core.has(slot), chosen, room, add);
   if (!focus) drawParts(scene, radius, room, bands, add);
   if (!molecule && !chosen) drawCounts(scene, level, core, room, add);
   return {root, box: boxAround(scene, order, radius, room.rooms)};
@@ -100,7 +108,7 @@ function drawParts(scene, radius, room, bands, add) {
   });
 }
 
-const severalParts = (scene) => (scene.parts && scene.parts.list.length > 1 ? scene.parts.list : []);
+const severalParts = (scene) => (scene.list.length > 1 ? scene.list : []);
 
 // Finds room beside nodes for what is written there: below, above, right or left, where the least lies under it.
 function makeRoom(scene, shown, radius, inside) {
@@ -114,7 +122,9 @@ function makeRoom(scene, shown, radius, inside) {
   const rooms = [];
   const place = (slot, width, height) => {
     const gap = radius(slot) + 4;
-    const spots = [[0, gap + height / 2], [0, -gap - height / 2], [gap + width / 2, 0], [-gap - width / 2, 0]]
+    const [high, wide] = [gap + height / 2, gap + width / 2];
+    const spots = [[0, high], [0, -high], [wide, 0], [-wide, 0], ...[[1, 1], [-1, 1], [1, -1], [-1, -1]]
+      .map(([right, down]) => [right * (0.7 * gap + width / 2), down * (0.7 * gap + height / 2)]), [0, high + 14], [0, -high - 14]]
       .map(([dx, dy]) => [scene.x[slot] + dx, scene.y[slot] + dy]);
     const cost = ([x, y]) => busy.filter(([bx, by, r, own]) => own !== slot && Math.abs(bx - x) < width / 2 + r && Math.abs(by - y) < height / 2 + r).length +
       3 * rooms.filter(([rx, ry, w, h]) => Math.abs(rx - x) < (w + width) / 2 && Math.abs(ry - y) < (h + height) / 2).length;
@@ -125,45 +135,42 @@ function makeRoom(scene, shown, radius, inside) {
   return {place, rooms};
 }
 
-function drawNode(scene, slot, value, radius, large, chosen, molecule, room, add) {
+function drawNode(scene, slot, value, radius, large, chosen, molecule, add) {
   const place = {cx: scene.x[slot], cy: scene.y[slot]};
   const ring = explained(scene, slot) ? " ring" : "";
-  const text = scene.labels ? scene.labels[slot] : String(scene.ids[slot]);
   const faint = large ? "" : chosen ? " faded" : " faint";
+  const says = scene.most === null ? "" : `, adds ${signed(scene.v[slot] * scene.most)}`;
   const group = make("g", {"data-node": slot, class: large ? "core" : null, tabindex: large ? "0" : null,
-    role: large ? "img" : null, "aria-label": large ? `${scene.names[slot]}, probability ${digits(value)}${ring ? ", explained" : ""}` : null});
+    role: large ? "img" : null, "aria-label": large ? `${scene.names[slot]}, probability ${digits(scene.p[slot])}${says}${ring ? ", explained" : ""}` : null});
+  add(molecule ? 1 : 2, group);
   if (molecule) {
-    group.append(make("circle", {...place, r: 13, class: (value > 0 ? "halo" : "halo none") + (large ? " first" : "") + (chosen ? faint : ""), v: value}));
+    group.append(make("circle", {...place, r: 13, class: (value ? "halo" : "halo none") + (large ? " first" : "") + (chosen ? faint : ""), v: value}));
     if (ring) group.append(make("circle", {...place, r: 15, class: "node ring", "fill-opacity": 0}));
-    add(1, group);
-    const shown = short(text, 5);
-    if (!shown) return;
-    const small = shown === "H";
-    const letters = make("g", {"data-node": slot});
-    letters.append(make("circle", {...place, r: small ? 6 : 8, class: value > 0 && !(chosen && faint) ? "halo" : "mask", v: value}));
-    letters.append(letter(place, shown, small ? 11 : 15, value));
-    add(3, letters);
     return;
   }
   const kind = scene.kinds ? scene.kinds[slot] : 0;
   const drawn = shape(kind, place, radius + (ring ? 1.5 : 0), "node" + ring + faint, value);
   if (scene.kinds && !ring) outline(drawn, scene.colours[kind]);
   group.append(drawn);
+}
+
+// Writes a node's text on it, or beside it where it is long.
+function writeLabel(scene, slot, value, radius, large, chosen, room, add) {
+  const text = scene.labels ? scene.labels[slot] : String(scene.ids[slot]);
   const count = [...text].length;
   if (large && count > 4) {
     const shown = short(text, 22);
     const [x, y] = room.place(slot, 7.3 * [...shown].length, 15);
-    group.append(make("text", {x, y, class: "caption"}, shown));
+    add(3, make("text", {x, y, class: "caption"}, shown));
   } else if (large || (count <= 4 && radius > 8)) {
     const size = Math.min(radius * 0.78, (radius * 2.6) / Math.max(count, 1));
-    const tone = letter(place, text, size, value);
-    if (!large) tone.classList.add(...faint.trim().split(" "));
-    group.append(tone);
+    const tone = make("text", {x: scene.x[slot], y: scene.y[slot], "font-size": size.toFixed(1), class: "label" + shade(value)}, text);
+    if (!large) tone.classList.add(chosen ? "faded" : "faint");
+    add(3, tone);
   }
-  add(2, group);
 }
 
-const explained = (scene, slot) => slot === scene.ring || Boolean(scene.link && scene.link.includes(slot));
+const explained = (scene, slot) => scene.marked.includes(slot);
 
 function outline(drawn, colour) {
   drawn.style.setProperty("--outline", colour);
@@ -182,17 +189,19 @@ function shape(kind, place, r, name, value) {
   return make("path", {d: `M${points.join("L")}Z`, class: name, v: value});
 }
 
+// Counts the neighbours of a node that are not drawn up to a level.
+const undrawn = (scene, slot, level) => scene.degree[slot] -
+  scene.ends.filter((pair) => pair.includes(slot) && pair.every((end) => scene.level[end] <= level)).length;
+
 // Says at nodes of the explanation how many of their neighbours are not drawn.
 function drawCounts(scene, level, core, room, add) {
-  if (!level) return;
-  const counts = scene.more[level - 1];
-  const grows = (slot) => level === 1 && (scene.more[1].find(([s]) => s === slot) || [0, 0])[1] < counts.find(([s]) => s === slot)[1];
-  for (const [slot, count] of counts) {
-    if (!core.has(slot)) continue;
+  for (const slot of level ? core : []) {
+    const count = undrawn(scene, slot, level);
+    if (scene.level[slot] > 0 || count <= 0) continue;
     const text = `+${count} neighbour${count === 1 ? "" : "s"}`;
     const width = 6.1 * text.length + 12;
     const [x, y] = room.place(slot, width, 16);
-    const button = grows(slot);
+    const button = level === 1 && undrawn(scene, slot, 2) < count;
     add(3, make("g", {class: button ? "more press" : "more", "data-more": slot, tabindex: button ? "0" : null, role: button ? "button" : null,
       "aria-label": button ? `${count} more neighbours of ${scene.names[slot]}: show surroundings` : null},
       make("rect", {x: x - width / 2, y: y - 8, width, height: 16, rx: 8}),
@@ -208,23 +217,6 @@ function boxAround(scene, slots, radius, rooms) {
   return [(left + right - width) / 2, (top + bottom - height) / 2, width, height];
 }
 
-function letter(place, text, size, value) {
-  return make("text", {x: place.cx, y: place.cy, "font-size": size.toFixed(1), class: "label" + shade(value)}, text);
-}
-
-function bond({x1, y1, x2, y2}, order) {
-  const long = Math.hypot(x2 - x1, y2 - y1) || 1;
-  const [dx, dy] = [(-(y2 - y1) / long) * 2.6, ((x2 - x1) / long) * 2.6];
-  const line = (shift, kind) => make("line", {
-    x1: x1 + shift * dx, y1: y1 + shift * dy, x2: x2 + shift * dx, y2: y2 + shift * dy, class: "bond" + kind,
-  });
-  if (order === 0) return [line(0, " dotted")];
-  if (order === 1.5) return [line(-0.8, ""), line(0.8, " dotted")];
-  if (order === 2) return [line(-0.9, ""), line(0.9, "")];
-  if (order === 3) return [line(-1.6, ""), line(0, ""), line(1.6, "")];
-  return [line(0, "")];
-}
-
 function drawSentence(scene, nodeValues, focus) {
   const marked = new Set((scene.truth || []).flatMap((k) => scene.ends[k]));
   const root = make("p", {class: "sentence"});
@@ -232,7 +224,7 @@ function drawSentence(scene, nodeValues, focus) {
   scene.ids.forEach((id, slot) => {
     const value = nodeValues[slot];
     const core = focus ? focus.has(slot) : scene.level[slot] === 0;
-    const kind = "word" + (value > 0 ? "" : " none") + shade(value) + (explained(scene, slot) ? " ring" : "") +
+    const kind = "word" + (value ? "" : " none") + shade(value) + (explained(scene, slot) ? " ring" : "") +
       (core ? " core" : focus ? " faded" : "") + (partOf.has(slot) ? ` part-${(partOf.get(slot) % 4) + 1}` : "");
     if (slot) root.append(" ");
     root.append(make("span", {class: kind + (marked.has(slot) ? " marked" : ""), v: value, "data-node": slot}, scene.labels[slot]));

@@ -19,3 +19,5 @@ if (list) {
 }
 addEventListener("keydown", (event) => { if (event.key === "Escape") view.reset(); });
 select(0);
+const tell = () => parent.postMessage({gflowexplainer: document.body.getBoundingClientRect().height + 4}, "*");
+new ResizeObserver(tell).observe(document.body);

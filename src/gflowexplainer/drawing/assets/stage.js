@@ -6,7 +6,8 @@ function makeStage(scene, interactive) {
   const root = make("div", {class: "stage"});
   const tip = make("div", {class: "tip", hidden: true});
   const what = scene.kind === "sentence" ? "words" : scene.kind === "molecule" ? "atoms" : "nodes";
-  let level = scene.start;
+  const counts = LEVELS.map((_, number) => scene.level.filter((own) => own <= number).length);
+  let level = counts[1] > counts[0] || counts[2] === counts[0] ? 1 : 2;
   let focus = null;
   let fitted = null;
   let box = null;
@@ -17,9 +18,9 @@ function makeStage(scene, interactive) {
     svg.setAttribute("viewBox", box.map((value) => value.toFixed(1)).join(" "));
   };
   const render = () => {
-    const drawn = draw(scene, scene.p, scene.q, level, focus);
+    const drawn = draw(scene, scene.v, scene.q, level, focus);
     if (scene.kind !== "sentence") {
-      drawn.root.setAttribute("aria-label", `${scene.name}: ${scene.ids.length} ${what}, coloured by probability; ` +
+      drawn.root.setAttribute("aria-label", `${scene.name}: ${scene.ids.length} ${what}, coloured by ${scene.most === null ? "probability" : "what each adds to the value"}; ` +
         "the listed subgraphs say the same in words.");
       svg = drawn.root;
       fitted = drawn.box;
@@ -50,8 +51,8 @@ function makeStage(scene, interactive) {
     render();
   };
   const group = `level-${Math.random()}`;
-  scene.counts.forEach((count, number) => {
-    if (scene.kind !== "graph" || (number && count === scene.counts[number - 1])) return;
+  counts.forEach((count, number) => {
+    if (scene.kind !== "graph" || (number && count === counts[number - 1])) return;
     const radio = make("input", {type: "radio", name: group, value: number, checked: number === level});
     radio.addEventListener("change", () => { focus = null; root.dispatchEvent(new Event("shown")); show(number); });
     levels.append(make("label", null, radio, ` ${LEVELS[number]}`, make("span", {class: "quiet"}, ` ${count}`)));
@@ -112,8 +113,9 @@ function makeStage(scene, interactive) {
 function aboutNode(scene, slot) {
   const line = (text, name) => make("div", {class: name}, text);
   return [line(scene.names[slot], "user strong"), line(`probability ${digits(scene.p[slot])}`),
-    scene.types ? line(scene.types[scene.kinds[slot]], "user") : "",
-    scene.degree ? line(`${scene.degree[slot]} neighbour${scene.degree[slot] === 1 ? "" : "s"}`) : "",
+    scene.most === null ? "" : line(`adds ${signed(scene.v[slot] * scene.most)} to the value`),
+    scene.kinds ? line(scene.types[scene.kinds[slot]], "user") : "",
+    line(`${scene.degree[slot]} neighbour${scene.degree[slot] === 1 ? "" : "s"}`),
     scene.features && scene.features[slot] ? line(`features: ${scene.features[slot]}`) : ""];
 }
 
