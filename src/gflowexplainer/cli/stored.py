@@ -107,8 +107,8 @@ def motifs(
     """
     with one_line_errors():
         from gflowexplainer import motifs as find_motifs
-        from gflowexplainer.errors import ConfigError
         from gflowexplainer.drawing.motifs import motif_page
+        from gflowexplainer.errors import ConfigError
         from gflowexplainer.report.run_folder import Run
         from gflowexplainer.storage.files import dumps
 
