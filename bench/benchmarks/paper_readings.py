@@ -30,7 +30,7 @@ from gflowexplainer.report.tables import NOT_THERE, Table, join
 from gflowexplainer.storage.files import read_json, slug, write_json, write_text
 from gflowexplainer.storage.identity import settings_fingerprint
 
-ENUMERATED = {"tree-cycles": 1, "tree-grid": 5, "ba-2motifs": 10}
+ENUMERATED = {"tree-cycles": 1, "tree-grid": 5, "ba-2motifs": 20}
 """Every n-th instance of the datasets whose subgraphs are few enough to be enumerated."""
 GRAPHS = ("ba-2motifs", "mutagenicity")
 REWARDS, SIGNS = ("subgraph", "whole", "predicted", "true", "odds"), (1, -1)
