@@ -1,6 +1,6 @@
 """Copies tables from result files into the documents, between markers, so that no number is typed by hand.
 
-A marker names the file and which of its tables is meant, counted from 1::
+A marker names the file and which of its tables is meant, counted from 1, or from the end by negative numbers::
 
     <!-- table 1 of results/bench/exact_rewards/summary.md -->
     <!-- end of table -->
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- table (-?\d+) of (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
 def documents() -> list[Path]:
@@ -33,7 +33,7 @@ def filled(text: str) -> str:
 
     def table(match: re.Match[str]) -> str:
         found = tables_of((ROOT / match.group(3)).read_text())
-        return f"{match.group(1)}{found[int(match.group(2)) - 1]}\n{match.group(4)}"
+        return f"{match.group(1)}{found[int(match.group(2)) - (int(match.group(2)) > 0)]}\n{match.group(4)}"
 
     return MARKED.sub(table, text)
 

@@ -176,7 +176,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--optima-only", action="store_true", help="enumerate, train nothing")
     parser.add_argument("--out", type=Path, default=Path("runs/paper-readings"))
     given = parser.parse_args(arguments)
-    context = get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.reading_scores"])
     with ProcessPoolExecutor(given.jobs, context, max_tasks_per_child=1) as pool:
         cells = Cells(given.out, given.every, pool)
         exact = {dataset: cells.optima(dataset) for dataset in given.datasets if dataset in ENUMERATED}

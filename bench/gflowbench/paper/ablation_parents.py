@@ -199,21 +199,6 @@ def _draw(found: Found, shown: Mapping[str, str]) -> Any:
 EXPERIMENT = Experiment(
     name="ablation-parents",
     title="Parents of a state: the DAG's, the sequence's, or any node's",
-    claims="""
-The flow that enters a state comes from its parents. GFlowExplainer's are all connected subgraphs with one node less;
-GFlow-Sequence knows only the state it was grown from; GFlow-Graph leaves out any node, also one that holds the rest
-together. On BA-Shapes (5 seeds, 16 batches, 80 epochs) the paper shows that the flow-matching loss of GFlowExplainer
-and GFlow-Graph both converge, and that GFlowExplainer's is lower. That the DAG makes the policy sample in proportion to
-the reward is argued, but there was no way to measure it.
-""",
-    method="""
-The same training with each of the three rules: in the paper's settings and raw loss, and in log space with this
-project's policy and reward. A loss converges if it ends below half of where it began and hardly moves in the last fifth
-of the epochs. Then what the paper could not show: on Tree-Cycles every connected subgraph of an instance is enumerated,
-so the exact target and the exact distribution of the policy are known, and their total variation is measured while the
-policy learns (context reward): for one policy over all instances, and for one that knows a single instance by its node
-identities, where nothing but the objective limits it.
-""",
     plan=plan,
     present=present,
 )

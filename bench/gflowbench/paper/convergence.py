@@ -127,16 +127,6 @@ def _draw(found: Found) -> Any:
 EXPERIMENT = Experiment(
     name="convergence",
     title="Convergence of the loss on the other datasets",
-    claims="""
-After BA-Shapes, the appendix plots the flow-matching loss over training epochs on further datasets and observes that it
-converges on all of them.
-""",
-    method="""
-A flow network is trained on each of the five other datasets twice: with the paper's table of hyper-parameters and its
-raw flow-matching loss, and with this project's context reward, network and objective. A loss converges if it ends below
-half of where it began and hardly moves in the last fifth of the epochs. Of Mutagenicity every fourth instance is
-trained on. A loss that falls says nothing about the explanations; for these see table-auc.
-""",
     plan=plan,
     present=present,
 )

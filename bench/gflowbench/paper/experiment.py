@@ -1,6 +1,6 @@
-"""What an experiment is: the paper's claims, a plan of what to compute, and what is made of the results.
+"""What an experiment is: a plan of what to compute, and what is made of the results.
 
-An experiment is a file with two functions and a little prose::
+An experiment is a file with two functions::
 
     def plan(scope: Scope) -> list[Step]:           # what to compute; nothing is computed here
         return [Measurement(f"seed {s}", {"seed": s}, partial(measure, s)) for s in scope.seeds(5, fast=2)]
@@ -8,7 +8,7 @@ An experiment is a file with two functions and a little prose::
     def present(results: Results) -> Outcome:       # tables, figures and verdicts, from the values alone
         ...
 
-    EXPERIMENT = Experiment(name="my-figure", title=..., claims=..., method=..., plan=plan, present=present)
+    EXPERIMENT = Experiment(name="my-figure", title=..., plan=plan, present=present)
 
 and a line in :mod:`gflowbench.paper.experiments`.
 """
@@ -116,6 +116,12 @@ class Verdict:
             return cls(claim, UNKNOWN, evidence)
         return cls(claim, HOLDS if all(parts) else IN_PART if any(parts) else FAILS, evidence)
 
+    @classmethod
+    def of(cls, claim: str, found: Mapping[str, tuple[bool, str]], lead: str = "") -> Verdict:
+        """Judges by named parts, each of which holds or not, and says in words what was found of it."""
+        parts = [holds for holds, _ in found.values()]
+        return cls.judge(claim, parts, lead + ", ".join(f"{name} {words}" for name, (_, words) in found.items()) + ".")
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -156,16 +162,12 @@ class Experiment:
     Attributes:
         name: What it is called on the command line.
         title: What it is, one line.
-        claims: What the paper claims, as Markdown, in our words.
-        method: How it was measured here, as Markdown.
         plan: Names what has to be computed.
         present: Makes tables, figures and verdicts of what was computed; computes nothing itself.
     """
 
     name: str
     title: str
-    claims: str
-    method: str
     plan: Callable[[Scope], Sequence[Step]]
     present: Callable[[Results], Outcome]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from gflowexplainer.flow.cut_vertices import add_node, empty_cut_matrix
 
 NODES, BATCH = 64, 1024
 BATCHED, SINGLE, PLAIN = f"Theorem 1, batch of {BATCH}", "Theorem 1, batch of 1", "Theorem 1, plain Python"
-TARJAN, NETWORKX, RUSTWORKX = "Tarjan, plain Python", "networkx", "rustworkx"
+TARJAN = "Tarjan, plain Python"
 _Begin = Callable[[], Callable[[int], object]]
 
 
@@ -81,29 +80,12 @@ def _methods(batch: np.ndarray, graphs: int) -> dict[str, tuple[int, _Begin]]:
         return step
 
     searched = [[_neighbors(matrix, size) for matrix in few] for size in range(NODES + 1)]
-    methods: dict[str, tuple[int, _Begin]] = {
+    return {
         BATCHED: (BATCH, partial(_theorem, [torch.from_numpy(batch)])),
         SINGLE: (graphs, partial(_theorem, list(torch.from_numpy(few).split(1)))),
         PLAIN: (graphs, plain),
         TARJAN: (graphs, lambda: lambda size: [tarjan(graph) for graph in searched[size + 1]]),
     }
-    if find_spec("networkx") is not None:
-        import networkx as nx
-
-        built = [[nx.Graph({n: set(a) for n, a in enumerate(graph)}) for graph in at] for at in searched]
-        methods[NETWORKX] = (
-            graphs,
-            lambda: lambda size: [set(nx.articulation_points(graph)) for graph in built[size + 1]],
-        )
-    if find_spec("rustworkx") is not None:
-        import rustworkx as rx
-
-        compact = [[_rust(rx, graph) for graph in at] for at in searched]
-        methods[RUSTWORKX] = (
-            graphs,
-            lambda: lambda size: [rx.articulation_points(graph) for graph in compact[size + 1]],
-        )
-    return methods
 
 
 def _theorem(batches: Sequence[torch.Tensor]) -> Callable[[int], object]:
@@ -122,13 +104,6 @@ def _theorem(batches: Sequence[torch.Tensor]) -> Callable[[int], object]:
 
 def _neighbors(matrix: np.ndarray, size: int) -> list[list[int]]:
     return [np.flatnonzero(row[:size]).tolist() for row in matrix[:size]]
-
-
-def _rust(rx: Any, neighbors: Sequence[Sequence[int]]) -> Any:
-    graph = rx.PyGraph()
-    graph.add_nodes_from(range(len(neighbors)))
-    graph.add_edges_from_no_data([(a, b) for a, others in enumerate(neighbors) for b in others if a < b])
-    return graph
 
 
 def _check(batch: np.ndarray) -> dict[str, int]:

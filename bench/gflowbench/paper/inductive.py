@@ -223,17 +223,6 @@ def _line(by: Mapping[float, Sequence[float]]) -> Line:
 EXPERIMENT = Experiment(
     name="inductive",
     title="Inductive setting: fitted on some instances, explaining others",
-    claims="""
-Fitted on 10, 30, 50, 70 or 90 % of the instances and scored on the rest (5 runs), GFlowExplainer is already good with
-10 %, better than GFlow-Sequence, whose states have a single parent, and than RG-Explainer with and without
-pre-training; RG-Explainer without pre-training stays at .5 on both trees, and with it falls to .5 with some seeds.
-""",
-    method="""
-For each seed a share of the instances is drawn, the explainer is fitted on these and explains the others; pooled AUC,
-own motif. GFlowExplainer has this project's default settings, and those of its context reward, which GFlow-Sequence has
-but for the parents; RG-Explainer those of its public code. Of the three largest datasets only some instances take part,
-as the notes say.
-""",
     plan=plan,
     present=present,
 )

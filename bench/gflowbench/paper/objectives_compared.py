@@ -188,19 +188,6 @@ def _draw(found: Found) -> Any:
 EXPERIMENT = Experiment(
     name="objectives",
     title="Training objectives: flow matching against trajectory balance, and modern ones",
-    claims="""
-Trajectory balance needs the partition function Z of every start node. The paper tries one constant Z for all nodes, and
-a three-layer MLP Z(v0) of the start node's features (hidden width 128, learning rate .1). On BA-Shapes, flow matching
-reaches an AUC and an accuracy of .99; with one Z the loss does not converge and the AUC stays at .5 to .6; with Z(v0)
-the loss converges after fluctuations, with an AUC of .5 to .8.
-""",
-    method="""
-All three objectives with the paper's settings (its network, its reward, its table of hyper-parameters), only the
-objective differs; then six objectives of this project's engine with its policy and context reward, all of which aim at
-the same distribution, in log space. AUC is against the explained node's own motif, from the policy's edge probabilities
-over 64 samples. A loss converges if it ends below half of where it began and hardly moves in the last fifth of the
-epochs.
-""",
     plan=plan,
     present=present,
 )

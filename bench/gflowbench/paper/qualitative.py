@@ -186,23 +186,6 @@ def _sentence_verdict(value: Mapping[str, Any] | None) -> Verdict:
 EXPERIMENT = Experiment(
     name="qualitative",
     title="Explanations to look at",
-    claims="""
-In pictures of single instances, GFlowExplainer finds house, cycle and grid with few irrelevant nodes, while
-RG-Explainer fails on BA-Community; on BA-2motifs both find the five-ring. On molecules its explanations are connected
-and hold carbon rings and NO2 or NH2, where PGExplainer's are single edges. Of two negative sentences of Graph-SST2 it
-picks words such as "be failure", "because doesn't know to have fun", and "it's frustrating to see these guys", "waste
-their talents".
-""",
-    method="""
-Ours as a user has it: the most probable sampled subgraph, with default settings. RG-Explainer: the subgraph it grows,
-with the settings of its public code. One instance of each dataset is drawn, chosen by its place in the list and not by
-how it looks, and the same is counted over all instances. Molecules are explained by ours with 8 to 10 atoms too, so
-that a ring has room, and by as many best edges of PGExplainer.
-The sentences are the paper's, but the graphs are not: its word vectors (BERT) and its GNN cannot be had, so word graphs
-are built from the text and a GCN is trained on them. The explainer is fitted on them and others that the GCN calls
-negative. Explanations have 8 to 10 words, about as many as the paper's; each is held against 500 random connected parts
-of as many words, by the log-odds of the class in 64 random contexts.
-""",
     plan=plan,
     present=present,
 )

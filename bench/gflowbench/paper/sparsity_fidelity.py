@@ -209,16 +209,6 @@ def _draw(found: Found, kind: str, words: str) -> Any:
 EXPERIMENT = Experiment(
     name="sparsity-fidelity",
     title="Fidelity and sparsity",
-    claims="""
-On BA-Shapes the paper plots fidelity, the class probability that is lost without the explanation, over sparsity, the
-share of the computation graph that is left out, and says that sparser explanations tend to have lower fidelity.
-""",
-    method="""
-The first 1 to 12 nodes of each explanation, in the order in which the explainer names them, are taken away (fidelity)
-or kept alone (fidelity-), on BA-Shapes and on the other five datasets, for ours, peers, and growth at random. The
-explained node always stays. In the paper's formula the two predictions are of different classes, y and g, which is
-taken for a slip: both are of the predicted class.
-""",
     plan=plan,
     present=present,
 )

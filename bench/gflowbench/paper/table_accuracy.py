@@ -97,17 +97,6 @@ def _verdicts(found: Mapping[tuple[str, str], Summary]) -> list[Verdict]:
 EXPERIMENT = Experiment(
     name="accuracy-table",
     title="Accuracy of the first k nodes: SubgraphX, DEGREE and ours",
-    claims="""
-With k the number of motif nodes, the first k nodes of each explanation are checked against the motif. The paper prints
-.99 and .94 for GFlowExplainer on BA-Shapes and BA-Community, .99 and .93 for SubgraphX, .94 and .95 for DEGREE, after
-repairing inconsistent ground truths by hand in a way it does not describe.
-""",
-    method="""
-The same cells as `table-auc`: the share of the first k nodes that lie in the explained node's own motif,
-averaged over instances. Ours in the paper's settings and by default. SubgraphX is run on every 12th instance with a
-shorter search, since an instance takes minutes otherwise; why its accuracy on BA-Shapes is not the printed one is
-looked into in [peers](../peers.md). The two floors learn nothing: on these datasets the motif is what lies nearest.
-""",
     plan=plan,
     present=present,
 )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
 
 from gflowbench.explainers.registry import named
-from gflowbench.paper.experiment import Drawing, Experiment, Outcome, Results, Scope, Verdict, counted
+from gflowbench.paper.experiment import Experiment, Outcome, Results, Scope, Verdict, counted
 from gflowbench.paper.steps import Contest, record_of
 from gflowbench.paper.systems import (
     DEFAULT,
@@ -24,9 +22,6 @@ from gflowbench.protocol import printed_numbers
 from gflowbench.protocol.presentation import THINNED, TITLES, overview, thinning
 from gflowbench.protocol.record import Summary, left_out_lines
 from gflowexplainer.report.tables import NOT_THERE, Table, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEEDS = 10
 COMPARED = tuple(printed_numbers.AUC)
@@ -76,15 +71,7 @@ def present(results: Results) -> Outcome:
         *left_out_lines(record.left_out),
         *missing(scope),
     ]
-    drawings = [
-        Drawing(
-            "auc",
-            "AUC of each explainer on each dataset: printed in the paper (hollow circles) and found here (filled "
-            "squares), with the standard deviation over seeds.",
-            partial(_draw, summaries, datasets),
-        )
-    ]
-    return Outcome(tables, _verdicts(found), drawings, notes)
+    return Outcome(tables, _verdicts(found), notes=notes)
 
 
 def _left_out(scope: Scope) -> dict[tuple[str, str], str]:
@@ -171,71 +158,9 @@ def _worst(gaps: Mapping[tuple[str, str], float]) -> str:
     return f"{name} on {TITLES[dataset]}"
 
 
-def _draw(summaries: Summaries, datasets: Sequence[str]) -> Figure:
-    from matplotlib.figure import Figure
-
-    names = [*COMPARED, OURS]
-    columns = min(3, len(datasets))
-    rows = -(-len(datasets) // columns)
-    figure = Figure(figsize=(3.1 * columns + 1.6, 2.3 * rows + 0.5), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-    for ax, dataset in zip(axes, datasets, strict=False):
-        printed = [printed_numbers.AUC[name][dataset] for name in COMPARED]
-        found = [(place, summaries.get((SYSTEMS.get(name, DEFAULT), dataset))) for place, name in enumerate(names)]
-        there = [(place, s) for place, s in found if s is not None and s.seeds]
-        style: dict[str, Any] = {"linestyle": "none", "capsize": 2, "markersize": 6}
-        errors = [value.deviation or 0.0 for value in printed]
-        ax.errorbar(
-            [value.mean for value in printed],
-            [place - 0.12 for place in range(len(printed))],
-            xerr=errors,
-            marker="o",
-            color="#6b7280",
-            markerfacecolor="white",
-            label="paper",
-            **style,
-        )
-        spread = [s.deviation["auc_own"] if s.deviation["auc_own"] == s.deviation["auc_own"] else 0.0 for _, s in there]
-        ax.errorbar(
-            [s.mean["auc_own"] for _, s in there],
-            [place + 0.12 for place, _ in there],
-            xerr=spread,
-            marker="s",
-            color="#c2410c",
-            label="ours",
-            **style,
-        )
-        ax.set_title(TITLES[dataset], fontsize=10)
-        ax.set_yticks(range(len(names)), names, fontsize=8)
-        ax.set_xlim(0, 1.03)
-        ax.axvline(0.5, color="#c3ccd5", linewidth=0.8, zorder=0)
-        ax.tick_params(axis="x", labelsize=8)
-        ax.grid(axis="y", color="#e2e5e9", linewidth=0.6)
-        ax.set_xlabel("AUC, own motif", fontsize=9)
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].invert_yaxis()
-    for ax in axes[len(datasets) :]:
-        ax.set_axis_off()
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    return figure
-
-
 EXPERIMENT = Experiment(
     name="table-auc",
     title="Table 1: AUC of every explainer on the six datasets",
-    claims="""
-Over 10 seeds, GFlowExplainer has the highest AUC on five datasets, clearly on Tree-Cycles and BA-2motifs, and is second
-to DEGREE on BA-Community. It needs no pre-training, while RG-Explainer without pre-training stays at .5 on both trees.
-""",
-    method="""
-All explainers in one harness on the published GNNs (where they are not at hand, on GNNs that are trained here), by
-[the protocol](../evaluation.md): pooled AUC over the edges of all instances, edges of the explained node's own motif as
-truth; the table with every motif's edges, which the baselines' public code counts, stands below. Ours twice: in the
-paper's settings (its network, reward, loss and hyper-parameters, `gflow-paper`) and by default (`gflow`). The cells are
-those of `gflowexplainer evaluate --suite paper --explainers all --contexts 10`, in `results/accuracy`; what is slow is
-thinned by the same plan. [Peers](../peers.md) says how each follows its original.
-""",
     plan=plan,
     present=present,
 )

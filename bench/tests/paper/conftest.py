@@ -38,7 +38,7 @@ class Toy:
         return Outcome([table], [verdict], [Drawing("plot", "A line. It rises.", draw)], ["A note."])
 
     def experiment(self, name="toy"):
-        return Experiment(name, f"The toy {name}", "It *grows*.", "By counting.", self.plan, self.present)
+        return Experiment(name, f"The toy {name}", self.plan, self.present)
 
 
 def draw():
@@ -59,8 +59,10 @@ def toys(monkeypatch):
     """Puts three toy experiments in the place of the real ones."""
     found = {name: Toy() for name in ("first", "second", "third")}
     for name, one in found.items():
-        monkeypatch.setitem(sys.modules, f"toy_{name}", SimpleNamespace(EXPERIMENT=one.experiment(name)))
-    monkeypatch.setattr(registered, "_MODULES", {name: f"toy_{name}" for name in found})
+        monkeypatch.setitem(
+            sys.modules, f"gflowbench.paper.toy_{name}", SimpleNamespace(EXPERIMENT=one.experiment(name))
+        )
+    monkeypatch.setattr(registered, "EXPERIMENTS", {name: f"toy_{name}:EXPERIMENT" for name in found})
     return found
 
 
