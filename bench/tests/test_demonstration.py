@@ -76,20 +76,3 @@ def test_scored_in_an_earlier_run_that_was_interrupted_before_the_explanations(s
     # It is explained in another batch now, which may change the last digits of masks and of what the model says.
     assert [found.nodes for found in after.subgraphs] == [found.nodes for found in before.subgraphs]
     torch.testing.assert_close(after.edge_mask, before.edge_mask, atol=1e-5, rtol=0)
-
-
-def test_nothing_is_set_and_the_threads_come_back(small, tmp_path, monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setattr(demonstration, "problem", lambda *words, **more: small[0].problem)
-    monkeypatch.setattr(demonstration, "_few_motifs", lambda *words: small[1].problem)
-    assert [each.settings for each in demonstration.exhibits(tmp_path, 3, False)] == [{}, {}]
-    before, seen = torch.get_num_threads(), []
-
-    def interrupt(*words):
-        seen.append(torch.get_num_threads())
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(demonstration, "exhibits", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        demonstration.demonstrate(Run.begin(tmp_path, "demo", {}))
-    assert (seen, torch.get_num_threads()) == ([1], before)

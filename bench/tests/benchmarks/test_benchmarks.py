@@ -10,7 +10,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import __main__ as command_line
 from benchmarks import check, measuring
-from benchmarks.peers import GNN, GNN_HERE, OURS, PG, Lengths, Peers, copied, tables
+from benchmarks.peers import copied
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject
 from gflowbench.protocol.problems import Loaded
@@ -54,13 +54,6 @@ def test_the_check_passes_and_fails_by_what_was_recorded(quick, tmp_path, capsys
     assert ended.value.code != 0
 
 
-def test_recorded_ratios_are_those_that_are_checked():
-    """What is committed must come from the file formats that the check reads now."""
-    path = Path(__file__).parents[3] / measuring.FULL
-    times = json.loads((path / "cut_vertices" / "times.json").read_text())
-    assert min(check.of_cut_vertices(times).values()) > 1
-
-
 def test_options_go_to_those_that_take_them_and_the_check_runs_only_by_name(monkeypatch):
     found = command_line.find_benchmarks()
     assert "record" in found["check"].options
@@ -94,36 +87,3 @@ def test_copies_of_an_instance_are_distinct_and_alike(loaded):
     assert subject.instances.own_key.unique().numel() == 6
     prediction = subject.target.prediction
     torch.testing.assert_close(prediction, prediction[:2].repeat(3, 1))
-
-
-def test_peers_do_not_disturb_one_another(loaded):
-    """What GNNExplainer leaves in a model keeps PyG's PGExplainer from learning, so each gets a model of its own."""
-    subject = Subject.of(loaded.model, loaded.benchmark)
-    found = []
-    for first in (False, True):
-        peers = Peers(loaded, Lengths(gnn_epochs=2, gnn_instances=1, pg_epochs=3))
-        if first:
-            peers.explain_by_gnn()
-        peers.fit_pg()
-        found.append(peers.scores(subject).edge)
-    assert torch.equal(*found)
-    assert found[0].shape == subject.instances.edge_id.shape
-    untrained = Peers(loaded, Lengths(pg_epochs=0))
-    untrained.fit_pg()
-    assert not torch.equal(untrained.scores(subject).edge, found[0])
-
-
-def test_ratios_of_the_table_are_medians_over_rounds():
-    seconds = {OURS: [0.001, 0.002, 0.004], GNN: [2.0, 2.0, 2.0], PG: [0.003, 0.008, 0.002]}
-    auc = dict.fromkeys((OURS, PG, GNN_HERE), 0.9)
-    training = {OURS: seconds[OURS], PG: seconds[PG]}
-    found = {"explaining": seconds, "training": training, "many": [0.001] * 3, "many_instances": 6, "auc": auc}
-    lengths = vars(Lengths())
-    explaining, trained, many = tables({"datasets": {"toy": found}, "lengths": lengths, "device": "CPU", "threads": 2})
-    assert [row[1:] for row in explaining.rows] == [
-        ("2", "1 to 4", "1"),
-        ("2,000", "2,000 to 2,000", "1,000"),
-        ("3", "2 to 8", "3"),
-    ]
-    assert trained.rows[1][3] == "3"
-    assert many.rows == (("toy", "6", "1,000", "1,000 to 1,000"),)

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,7 +14,6 @@ from gflowbench.protocol.code import cell_code
 from gflowexplainer.cli.application import app
 from gflowexplainer.errors import DatasetError
 from gflowexplainer.report.provenance import code_digest
-from gflowexplainer.version import __version__
 
 runner = CliRunner()
 
@@ -94,14 +91,6 @@ def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
     assert again.stdout == result.stdout
 
 
-def test_json_on_stdout_and_nothing_else(toy, tmp_path):
-    words = ("--dataset", "tree-cycles", "--explainer", "everything", "--seeds", 1, "--out", tmp_path)
-    result = invoke("evaluate", *words, "--json", "--quiet")
-    assert result.exit_code == 0
-    assert result.stderr == ""
-    assert json.loads(result.stdout)["format"] == "gflowexplainer-evaluation-1"
-
-
 def test_several_datasets_and_a_missing_one(toy, tmp_path):
     result = invoke(
         "evaluate",
@@ -140,23 +129,6 @@ def test_what_does_not_exist_is_answered_in_one_line(words, answer, tmp_path):
     assert result.stdout == ""
 
 
-def test_settings_reach_their_explainer(toy, tmp_path):
-    invoke(
-        "evaluate", "--dataset", "tree-cycles", "--explainer", "random", "--seeds", 1, "--out", tmp_path,
-        "--set", "random.num_samples=3", "--set", "random.max_nodes=2",
-    )  # fmt: skip
-    (cell,) = cells_of(tmp_path)
-    assert cell["settings"]["explainer"] == {"num_samples": 3, "max_nodes": 2}
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(toy, tmp_path):
-    (tmp_path / "file").write_text("")
-    result = invoke("evaluate", "--dataset", "tree-cycles", "--seeds", 1, "--out", tmp_path / "file", "--quiet")
-    assert result.exit_code == 1
-    assert "cannot be made" in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 def test_datasets_counts(tmp_path):
     result = invoke("datasets", "--name", "tree-cycles", "--source", "generated", "--json")
     assert result.exit_code == 0
@@ -166,42 +138,6 @@ def test_datasets_counts(tmp_path):
     shown = invoke("datasets", "--name", "tree-cycles", "--source", "generated")
     assert "tree-cycles" in shown.stdout
     assert invoke("datasets", "--name", "tree-cycle").exit_code == 2
-
-
-def test_a_missing_reference_folder_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setenv("GFLOWEXPLAINER_DATA", str(tmp_path))
-    result = invoke("datasets", "--name", "tree-cycles", "--source", "published")
-    assert result.exit_code == 1
-    assert "tree_cycles.npz" in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
-def test_the_version_and_the_help():
-    assert invoke("--version").stdout.strip() == __version__
-    text = invoke("--help").stdout
-    assert "evaluate" in text
-    assert "datasets" in text
-
-
-def test_the_package_runs_as_a_module():
-    done = subprocess.run(
-        [sys.executable, "-m", "gflowexplainer", "--version"], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.strip() == __version__
-
-
-def test_the_suite_of_the_paper_is_all_six_datasets():
-    from gflowbench.cli.evaluate import _datasets
-    from gflowbench.protocol.printed_numbers import DATASETS
-
-    assert _datasets("", "paper") == _datasets("all", "") == list(DATASETS)
-
-
-@pytest.mark.parametrize("arguments", [[], ["--suite", "paper", "--dataset", "all"], ["--suite", "papers"]])
-def test_datasets_are_asked_for_in_one_way(arguments, tmp_path):
-    result = runner.invoke(app, ["evaluate", *arguments, "--out", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "suite" in result.stderr
 
 
 def test_all_explainers_but_those_that_do_not_fit(toy, tmp_path):
@@ -232,22 +168,5 @@ def test_a_first_look_is_marked_as_such(toy, tmp_path):
     assert invoke(*words, "--fast", "--whole").exit_code == 2
 
 
-def test_a_suite_is_thinned_unless_the_whole_is_asked_for(toy, tmp_path):
-    words = ("evaluate", "--suite", "paper", "--explainer", "graphmask", "--seeds", 1, "--jobs", 1, "--out", tmp_path)
-    invoke(*words)
-    every = {c["dataset"]: c["settings"]["problem"].get("every") for c in cells_of(tmp_path)}
-    assert every["tree-cycles"] == 5
-    invoke(*words, "--whole")
-    assert {c["settings"]["problem"].get("every") for c in cells_of(tmp_path)} == {None}
-
-
 def cells_of(folder):
     return json.loads((folder / "values.json").read_text())["cells"]
-
-
-def test_results_are_kept_where_no_report_can_be_written(toy, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    result = invoke("evaluate", "--dataset", "tree-cycles", "--explainer", "nothing", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "No report: Reports need jinja2" in result.stdout
-    assert (tmp_path / "results.md").is_file()

@@ -86,21 +86,6 @@ def test_the_failure_of_one_does_not_stop_the_others(toys, workspace, invoke, er
     assert not (workspace / "results" / "second" / "summary.json").exists()
 
 
-def test_an_interrupt_says_how_to_go_on(toys, workspace, invoke, monkeypatch):
-    toys["second"] = KeyboardInterrupt()
-    monkeypatch.setattr(sys, "argv", ["gflowexplainer", "reproduce", "all"])
-    result = invoke("reproduce", "all", "--quiet")
-    assert result.exit_code == 130
-    assert "gflowexplainer reproduce all" in result.stderr
-    assert (workspace / "results" / "first" / "summary.json").is_file()
-
-
-def test_json_on_stdout_and_nothing_else(toys, workspace, invoke):
-    result = invoke("reproduce", "first", "third", "--json", "--quiet")
-    assert [record["experiment"] for record in json.loads(result.stdout)] == ["first", "third"]
-    assert result.stderr == ""
-
-
 def test_jobs_compute_first_and_this_process_draws(toys, workspace, invoke, monkeypatch):
     asked = []
     monkeypatch.setattr(

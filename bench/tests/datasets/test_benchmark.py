@@ -1,10 +1,9 @@
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
 
-from gflowbench.datasets import Benchmark, load
-from gflowexplainer.errors import ConfigError, DatasetError
+from gflowbench.datasets import Benchmark
+from gflowexplainer.errors import DatasetError
 
 
 def path(nodes: int = 4, features: int = 2, **more: object) -> Data:
@@ -19,15 +18,6 @@ def test_single_graph_with_node_labels_is_a_node_task() -> None:
     assert benchmark.index.tolist() == [0, 1, 2, 3]
     assert not benchmark.has_ground_truth
     assert "edge_motif" not in benchmark.data
-
-
-def test_several_graphs_are_a_graph_task() -> None:
-    graphs = [path(y=torch.tensor([1])), path(5, y=torch.tensor([0]))]
-    benchmark = Benchmark.from_graphs(graphs, splits={"train": [0], "test": [1]})
-    assert (benchmark.task, benchmark.num_classes) == ("graph", 2)
-    assert benchmark.splits["test"].tolist() == [1]
-    with pytest.raises(DatasetError, match="no single one"):
-        _ = benchmark.data
 
 
 def test_edges_give_motifs() -> None:
@@ -86,22 +76,3 @@ def test_graphs_without_labels_need_a_number_of_classes() -> None:
 def test_mistakes_are_named(graphs: list[Data], options: dict[str, object], message: str) -> None:
     with pytest.raises(DatasetError, match=message):
         Benchmark.from_graphs(graphs, **options)
-
-
-def test_unknown_task() -> None:
-    with pytest.raises(ConfigError, match="Did you mean 'graph'"):
-        Benchmark.from_graphs([path()], task="graphs")
-
-
-def test_no_motif_nodes_without_ground_truth() -> None:
-    with pytest.raises(DatasetError, match="no ground truth"):
-        Benchmark.from_graphs(path(y=torch.zeros(4))).motif_nodes()
-
-
-def test_graphs_can_be_batched_by_pyg() -> None:
-    benchmark = load("ba-2motifs", "generated", num_graphs=10)
-    batch = next(iter(DataLoader(benchmark.graphs, batch_size=10)))
-    assert batch.num_graphs == 10
-    assert batch.edge_motif.shape == (batch.num_edges,)
-    assert batch.motif_id.shape == (250,)
-    assert batch.y.tolist() == [0] * 5 + [1] * 5

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch_geometric.utils import contains_self_loops, is_undirected
 
-from gflowbench.datasets.composition import add_noise, attach, attach_each, draw_pairs, place_anchors
+from gflowbench.datasets.composition import add_noise, attach, attach_each
 from gflowbench.datasets.motifs import cycle, house
-from gflowexplainer.errors import ConfigError
 
 PATH = np.array([[0, 1], [1, 2], [2, 3]])
 
@@ -31,14 +30,6 @@ def test_many_bases_at_once_give_what_each_gives_alone() -> None:
             assert torch.equal(together[key], alone[key])
 
 
-def test_anchors() -> None:
-    rng = np.random.default_rng(0)
-    assert place_anchors(511, 60, "spaced", rng).tolist() == list(range(0, 480, 8))
-    assert place_anchors(3, 5, "spaced", rng).tolist() == [0, 1, 2, 0, 1]
-    drawn = place_anchors(10, 1000, "random", rng)
-    assert set(drawn.tolist()) == set(range(10))
-
-
 @pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
 def test_noise_is_new_and_outside_motifs(share: float) -> None:
     graph = attach(PATH, 4, cycle(6), np.array([0, 1, 2]))
@@ -53,9 +44,3 @@ def test_noise_is_new_and_outside_motifs(share: float) -> None:
     inside = (data.motif_id[source] >= 0) & (data.motif_id[source] == data.motif_id[target])
     assert torch.equal(inside, data.edge_motif)
     assert nx.is_connected(nx.Graph(graph.edges.tolist()))
-
-
-def test_no_room_for_noise() -> None:
-    graph = attach(np.empty((0, 2), dtype=np.int64), 1, cycle(3), np.array([0]))
-    with pytest.raises(ConfigError, match="do not fit"):
-        draw_pairs(graph, 9, (0, 4), (0, 4), np.random.default_rng(0))

@@ -109,38 +109,6 @@ def test_published_edges_follow_the_rule_of_tree_cycles(reference: object) -> No
     assert extra == 32
 
 
-def test_community_features_are_gaussians_divided_by_their_row_sums() -> None:
-    data = generators.ba_community(num_motifs=2000, num_base_nodes=5000).data
-    assert torch.allclose(data.x.double().sum(dim=1), torch.ones(len(data.x)).double(), atol=1e-2)
-    # The sign of a product of two features does not depend on the division.
-    assert abs((data.x[:, 0] * data.x[:, 2] > 0).float().mean() - 0.5) < 0.02
-    assert (data.x[:, 0] * data.x[:, 1] > 0).float().mean() > 0.8
-
-
-def test_communities_meet_only_in_bridges() -> None:
-    data = generators.ba_community(num_bridges=7).data
-    across = (data.edge_index[0] < 700) & (data.edge_index[1] >= 700)
-    assert int(across.sum()) == 7
-    assert data.y[:700].max() == 3
-    assert data.y[700:].min() == 4
-
-
-def test_ba_2motifs() -> None:
-    benchmark = generators.ba_2motifs(num_graphs=60, attachment="random")
-    shapes = (nx.cycle_graph(5), nx.house_graph())
-    anchors = set()
-    for graph in benchmark.graphs:
-        whole = to_networkx(graph)
-        assert nx.is_connected(whole)
-        assert nx.is_tree(whole.subgraph(range(20)))
-        assert nx.is_isomorphic(whole.subgraph(range(20, 25)), shapes[int(graph.y)])
-        assert nx.is_isomorphic(to_networkx(graph, graph.edge_motif), shapes[int(graph.y)])
-        anchors |= {node for node in whole[20] if node < 20}
-    assert len(anchors) > 5
-    assert benchmark.index.tolist() == [*range(6), *range(30, 36)]
-    assert sum(map(len, benchmark.splits.values())) == 60
-
-
 @pytest.mark.parametrize(
     ("name", "sizes", "nodes"),
     [

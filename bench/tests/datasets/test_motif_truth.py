@@ -2,10 +2,8 @@ import networkx as nx
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Data
 
 from gflowbench.datasets.motif_truth import (
-    complete_ground_truth,
     edges_of_motifs,
     motifs_of_edges,
     role_in_motif,
@@ -41,9 +39,3 @@ def test_self_loops_are_no_motif_edges() -> None:
 
 def test_roles_count_within_each_motif() -> None:
     assert role_in_motif(torch.tensor([-1, 1, 0, 1, 0, -1, 1])).tolist() == [-1, 0, 0, 1, 1, -1, 2]
-
-
-def test_nothing_is_made_of_nothing() -> None:
-    graph = complete_ground_truth(Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]])))
-    assert "edge_motif" not in graph
-    assert "motif_id" not in graph

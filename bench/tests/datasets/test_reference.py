@@ -21,17 +21,6 @@ def test_named_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         reference_folder()
 
 
-def test_folder_beside_a_parent_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "shared" / "data"
-    inside = tmp_path / "checkout" / "deep"
-    folder.mkdir(parents=True)
-    inside.mkdir(parents=True)
-    (folder / "ba_shapes.npz").write_bytes(b"")
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.chdir(inside)
-    assert reference_folder() == folder
-
-
 def test_missing_file_names_both_ways(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"'tree_grid\.npz' was not found .*GFLOWEXPLAINER_DATA.*, or: bake it"):
         read_reference("tree_grid.npz", "bake it", tmp_path)

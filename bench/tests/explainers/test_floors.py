@@ -2,8 +2,6 @@ import pytest
 import torch
 
 from gflowbench.explainers import FLOORS, Subject, create
-from gflowbench.explainers.floors import RandomGrowth
-from gflowexplainer.errors import ConfigError
 
 
 @pytest.fixture(params=["node", "graph"])
@@ -25,26 +23,12 @@ def test_every_floor_gives_valid_scores_and_keeps_its_word(name, subject):
         assert torch.equal(scores.edge, other.edge)
 
 
-@pytest.mark.parametrize("name", FLOORS)
-def test_explaining_some_is_a_part_of_explaining_all(name, subject):
-    scores = create(name).explain(subject, 0)
-    part = create(name).explain(subject.select(torch.tensor([1])), 0)
-    begin, end = subject.instances.edge_ptr[1:3].tolist()
-    torch.testing.assert_close(part.edge, scores.edge[begin:end])
-
-
 def test_random_growth_is_certain_of_the_explained_node(two_triangles, count_neighbors):
     subject = Subject.of(count_neighbors, two_triangles, num_hops=3)
     scores = create("random", max_nodes=3).explain(subject, 0)
     assert scores.node[subject.instances.center].tolist() == [1.0, 1.0]
     total = torch.zeros(2, dtype=torch.double).index_add_(0, subject.instances.owner, scores.node)
     torch.testing.assert_close(total, torch.full((2,), 3.0, dtype=torch.double))
-
-
-def test_a_small_memory_budget_changes_nothing(subject):
-    whole = RandomGrowth(num_samples=20).explain(subject, 0)
-    pieces = RandomGrowth(num_samples=20, memory_budget=1).explain(subject, 0)
-    torch.testing.assert_close(whole.edge, pieces.edge)
 
 
 def test_distance_of_nodes_by_hand(triangle_subject):
@@ -74,19 +58,3 @@ def test_class_probability_of_graphs_asks_about_neighbourhoods(molecules, mean_d
     torch.testing.assert_close(scores.node[-3:], torch.sigmoid(torch.tensor([1, 4 / 3, 1]).double()))
     # Node 2 of graph 0 stands for itself, 0, 1 and 3: four nodes, eight directed edges.
     torch.testing.assert_close(scores.node[2], torch.sigmoid(torch.tensor(2.0).double()))
-
-
-def test_all_and_nothing_select_all_and_nothing(triangle_subject):
-    assert create("everything").explain(triangle_subject, 0).selected.all()
-    assert not create("nothing").explain(triangle_subject, 0).selected.any()
-
-
-def test_degree_by_hand(triangle_subject):
-    assert create("degree").explain(triangle_subject, 0).node.tolist() == [2, 2, 3, 2, 1]
-
-
-def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ConfigError, match="'max_nodes' must be positive"):
-        create("random", max_nodes=0)
-    with pytest.raises(ConfigError, match="'num_samples' must be positive"):
-        create("random", num_samples=0)

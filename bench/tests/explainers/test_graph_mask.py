@@ -9,7 +9,7 @@ from gflowbench.explainers.graph_mask import _Gates
 from gflowbench.explainers.masked_model import MaskedModel, differentiable
 from gflowbench.models import build
 from gflowbench.models.architecture import Architecture
-from gflowexplainer.errors import ConfigError, ModelError
+from gflowexplainer.errors import ModelError
 
 
 class Sum(torch.nn.Module):
@@ -56,17 +56,6 @@ def test_open_gates_leave_the_prediction_as_it_is(graph_subject):
     assert float((shut_gates - open_gates).abs().max()) > 1e-3
 
 
-def test_shared_gates_explain_unseen_instances_whatever_the_batch(either_subject):
-    explainer = create("graphmask", epochs=3)
-    explainer.fit(either_subject.select(torch.tensor([0, 1])), 0)
-    whole = explainer.explain(either_subject, 0)
-    whole.check(either_subject.instances, "graphmask")
-    unseen = explainer.explain(either_subject.select(torch.tensor([2])), 0)
-    begin, end = either_subject.instances.edge_ptr[2:4].tolist()
-    torch.testing.assert_close(unseen.edge, whole.edge[begin:end], atol=1e-6, rtol=0)
-    assert float(whole.edge.std()) > 0
-
-
 @pytest.mark.parametrize("model", ["gin", "gat"])
 def test_layers_that_pyg_cannot_mask_are_refused(model, random_nodes):
     benchmark = Benchmark.from_graphs([random_nodes], task="node", index=[0], num_classes=2)
@@ -74,12 +63,3 @@ def test_layers_that_pyg_cannot_mask_are_refused(model, random_nodes):
     with pytest.raises(ModelError, match="PyG's GraphMask"):
         create("graphmask", epochs=2).fit(Subject.of(network, benchmark), 0)
     assert all(parameter.requires_grad for parameter in network.parameters())
-
-
-def test_settings_that_make_no_sense_are_refused(graph_subject):
-    with pytest.raises(ConfigError, match="not been fitted"):
-        create("graphmask").explain(graph_subject, 0)
-    with pytest.raises(ConfigError, match="'allowance'"):
-        create("graphmask", allowance=2)
-    with pytest.raises(ConfigError, match="'penalty'"):
-        create("graphmask", penalty=11)

@@ -71,19 +71,6 @@ def test_a_sum_of_its_nodes_is_left_alone():
     assert structure_aware_values(PATH, worth, 0.01) == pytest.approx({0: 0, 1: 1, 2: 2})
 
 
-def test_connected_coalitions_of_a_path():
-    assert len(_connected(PATH, frozenset(PATH))) == 6
-    assert len(_connected(complete(4), frozenset(range(4)))) == 15
-
-
-def test_scores_fit_the_instances(either_subject):
-    scores = create("gstarx", sample_size=4).explain(either_subject, 0)
-    scores.check(either_subject.instances, "gstarx")
-    assert float(scores.node.std()) > 0
-    again = create("gstarx", sample_size=4).explain(either_subject.select(torch.tensor([1])), 0)
-    assert torch.isfinite(again.node).all()
-
-
 def test_a_limit_that_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="'tau' must be less than"):
         create("gstarx", tau=0.5)

@@ -4,8 +4,8 @@ import torch
 
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Scores, Subject
-from gflowbench.explainers.interface import DEFAULT_MAX_NODES, motif_size
-from gflowexplainer.errors import ConfigError, InstanceError
+from gflowbench.explainers.interface import motif_size
+from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.subgraphs import Subgraphs
 
 
@@ -40,13 +40,6 @@ def test_a_selection_is_what_a_smaller_subject_would_be(task, two_triangles, mol
     torch.testing.assert_close(part.embedding, alone.embedding)
 
 
-def test_a_graph_that_does_not_exist_is_refused(molecules, mean_degree):
-    with pytest.raises(InstanceError, match="graph 7, but there are 3"):
-        Subject.of(mean_degree, molecules, [7])
-    with pytest.raises(ConfigError, match="max_nodes"):
-        Subject.of(mean_degree, molecules, max_nodes=0)
-
-
 def test_the_motif_size_is_given_or_the_median_of_the_motifs(molecules):
     assert motif_size(molecules) == 3
     bare = Benchmark.from_graphs(list(molecules.graphs), task="graph")
@@ -55,13 +48,6 @@ def test_the_motif_size_is_given_or_the_median_of_the_motifs(molecules):
     for graph in bare.graphs:
         del graph.motif_id, graph.edge_motif
     assert motif_size(bare) is None
-
-
-def test_without_any_motif_the_size_bound_is_the_default(molecules, mean_degree):
-    bare = Benchmark.from_graphs(molecules.graphs, task="graph")
-    for graph in bare.graphs:
-        del graph.motif_id, graph.edge_motif
-    assert Subject.of(mean_degree, bare).max_nodes == DEFAULT_MAX_NODES
 
 
 def edge_scores(subject, scores):

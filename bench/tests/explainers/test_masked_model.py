@@ -3,12 +3,10 @@ import copy
 import pytest
 import torch
 from torch_geometric.explain import Explainer, GNNExplainer
-from torch_geometric.explain.algorithm.utils import set_masks
-from torch_geometric.nn import GCNConv
 
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject, create
-from gflowbench.explainers.masked_model import MaskedModel, at_edges, differentiable, parts
+from gflowbench.explainers.masked_model import MaskedModel, differentiable
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.testing import NodeModel
 
@@ -26,13 +24,6 @@ def test_without_a_mask_the_model_answers_as_on_the_whole_graph(either_subject):
     torch.testing.assert_close(graphs.losses(output), expected)
 
 
-def test_own_edges_are_found_among_all(either_subject):
-    graphs, inner = MaskedModel.of(either_subject), either_subject.instances
-    outer = graphs.graphs
-    assert torch.equal(outer.edge_id[graphs.own], inner.edge_id)
-    assert torch.equal(outer.node_id[outer.edge_index[:, graphs.own]], inner.node_id[inner.edge_index])
-
-
 def test_edges_from_outside_carry_nothing_that_reaches_the_explained_node(node_subject):
     graphs = MaskedModel.of(node_subject)
     mask = torch.zeros(graphs.edge_owner.numel())
@@ -41,23 +32,6 @@ def test_edges_from_outside_carry_nothing_that_reaches_the_explained_node(node_s
     with differentiable(node_subject.predictor):
         output = graphs(mask, sigmoid=False)
     torch.testing.assert_close(output.softmax(dim=1), node_subject.target.prediction)
-
-
-def test_parts_are_the_whole_in_order(either_subject):
-    found = [part.index for part in parts(either_subject, 2)]
-    assert max(index.numel() for index in found) == 2
-    assert torch.equal(torch.cat(found), either_subject.index)
-    either_subject.predictor.memory_budget = 1
-    assert [len(part) for part in parts(either_subject)] == [1] * len(either_subject)
-
-
-def test_losses_of_probabilities_are_those_of_raw_scores(graph_subject):
-    graphs = MaskedModel.of(graph_subject)
-    with differentiable(graph_subject.predictor):
-        output = graphs(torch.zeros(graphs.edge_owner.numel()))
-    raw = graphs.losses(output)
-    graph_subject.predictor.return_type = "log_probs"
-    torch.testing.assert_close(graphs.losses(output.log_softmax(dim=1)), raw)
 
 
 def state(model):
@@ -89,21 +63,6 @@ def test_every_peer_hands_the_model_back_as_it_came(name, node_subject):
     assert [p.requires_grad for p in model.parameters()] == [False, True, True, True]
     assert all(p.grad is None for p in model.parameters())
     assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
-
-
-def test_the_model_is_handed_back_also_after_an_exception(node_subject):
-    model = node_subject.predictor.model
-    before = state(model)
-
-    def fail():
-        with differentiable(node_subject.predictor):
-            set_masks(model, torch.nn.Parameter(torch.zeros(3)), torch.tensor([[0, 1, 2], [1, 2, 0]]))
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert state(model) == before
-    assert all(p.requires_grad for p in model.parameters())
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -139,20 +98,6 @@ def test_a_model_of_double_precision_is_explained_too(random_nodes):
         scores = explainer.explain(subject, 0)
         scores.check(subject.instances, name)
         assert float(scores.edge.max()) > float(scores.edge.min()), name  # something is told apart
-
-
-def test_messages_of_a_layer_with_own_self_loops_are_put_in_order(graph_subject):
-    graphs = graph_subject.instances
-    source, target = graphs.edge_index
-    assert bool((source == target).any())
-    layer = GCNConv(3, 3)
-    between = int((source != target).sum())
-    ordered = at_edges(torch.arange(between + graphs.num_nodes) + 1, graphs, layer)
-    assert ordered[source == target].tolist() == [0]
-    assert ordered[source != target].tolist() == list(range(1, between + 1))
-    layer.add_self_loops = False
-    rows = torch.arange(source.numel())
-    assert torch.equal(at_edges(rows, graphs, layer), rows)
 
 
 @pytest.mark.parametrize("name", ["gnnexplainer", "pgexplainer"])

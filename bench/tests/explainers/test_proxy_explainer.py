@@ -112,44 +112,6 @@ def test_what_is_generated_by_hand():
     assert divergence.tolist() == pytest.approx([(1 + rest) / 2, (2 + rest) / 2, (2 + rest) / 2], rel=1e-5)
 
 
-def test_codes_tell_nodes_apart_and_nothing_else(graph_subject):
-    instances = graph_subject.instances
-    generator = ProxyGenerator(9)
-    codes = generator.codes(instances, 0, 5)
-    small = (instances.node_counts <= 9)[instances.owner]
-    assert small.any()
-    assert not small.all()
-    first = codes[instances.owner == 0]
-    assert first.sum(dim=0).tolist() == [1.0] * len(first) + [0.0] * (9 - len(first))  # each number once
-    assert first.sum(dim=1).tolist() == [1.0] * len(first)
-    assert float(codes[~small].norm(dim=1).mean()) == pytest.approx(1, abs=0.3)
-    assert not codes.equal(generator.codes(instances, 0, 6))
-    alone = instances.select(torch.tensor([3]))
-    torch.testing.assert_close(generator.codes(alone, 0, 5), codes[instances.owner == 3])
-
-
-def test_an_update_by_all_is_the_same_in_pieces(either_subject):
-    whole = fitted(either_subject, **FEW).explain(either_subject, 0)
-    either_subject.predictor.memory_budget = 1
-    pieces = fitted(either_subject, **FEW).explain(either_subject, 0)
-    torch.testing.assert_close(whole.edge, pieces.edge, atol=1e-4, rtol=0)
-
-
-def test_the_seed_decides(either_subject):
-    first, again, other = (fitted(either_subject, seed, **FEW).explain(either_subject, 0).edge for seed in (1, 1, 2))
-    assert first.equal(again)
-    assert not first.equal(other)
-
-
-def test_unseen_instances_are_explained_and_the_model_is_handed_back(either_subject):
-    before = {name: value.clone() for name, value in either_subject.model.state_dict().items()}
-    explainer = fitted(either_subject.select(torch.tensor([0, 1])), **FEW)
-    scores = explainer.explain(either_subject, 0)
-    scores.check(either_subject.instances, "proxy-explainer")
-    assert all(value.equal(before[name]) for name, value in either_subject.model.state_dict().items())
-    assert not any(layer.explain for layer in either_subject.model.modules() if isinstance(layer, MessagePassing))
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -169,8 +131,3 @@ def test_unseen_instances_are_explained_and_the_model_is_handed_back(either_subj
 def test_settings_that_make_no_sense_are_refused(name, value):
     with pytest.raises(ConfigError, match=f"'{name}'"):
         create("proxy-explainer", **{name: value})
-
-
-def test_it_has_to_be_fitted(graph_subject):
-    with pytest.raises(ConfigError, match="not been fitted"):
-        create("proxy-explainer").explain(graph_subject, 0)

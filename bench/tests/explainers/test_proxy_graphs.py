@@ -1,10 +1,8 @@
 """Candidate edges against networkx, and what the model says of graphs whose edges have a probability."""
 
 import networkx
-import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv
 from torch_geometric.utils import to_networkx
 
 from gflowbench.datasets import Benchmark
@@ -65,20 +63,6 @@ def test_who_takes_weights_is_found_out():
     assert not takes_weights(MaskedModel.of(plain))
 
 
-@pytest.mark.parametrize("model", ["gcn", "gin", "gat", "graphsage"])
-@pytest.mark.parametrize("task", ["graph", "node"])
-def test_a_certain_graph_is_the_graph(model, task):
-    subject = network_subject(model, task)
-    proxies = proxies_of(subject)
-    certain = (torch.arange(proxies.owner.numel()) < proxies.num_edges).float()
-    with differentiable(subject.predictor), torch.no_grad():
-        whole = proxies.model.evaluate(proxies.model.graphs.edge_index)
-        weighted = takes_weights(proxies.model)
-        assert weighted == (model == "gcn")
-        torch.testing.assert_close(proxies.evaluate(certain, 0, weighted=weighted), whole, atol=1e-5, rtol=0)
-        torch.testing.assert_close(proxies.evaluate(certain, 0, weighted=False), whole, atol=1e-5, rtol=0)
-
-
 def test_weights_are_those_of_a_plain_loop():
     subject = network_subject("gcn")
     proxies = proxies_of(subject)
@@ -107,26 +91,3 @@ def test_a_drawn_graph_hands_the_gradient_on():
         proxies.evaluate(probability, 7, weighted=False)[:, 0].sum().backward()
     reached = int((probability.grad != 0).sum())
     assert 0.2 * probability.numel() < reached < 0.8 * probability.numel()  # those that are there in this draw
-
-
-def test_edges_with_arguments_are_lost_and_none_are_gained():
-    class WithFeatures(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = GATConv(3, 2, edge_dim=2)
-
-        def forward(self, x, edge_index, edge_attr, batch=None):
-            batch = torch.zeros(len(x), dtype=torch.long) if batch is None else batch
-            hidden = self.layer(x, edge_index, edge_attr)
-            return torch.zeros(int(batch.max()) + 1, 2).index_add_(0, batch, hidden)
-
-    graph = random_graph(6, 0.4, seed=0)
-    graph.x, graph.y = torch.randn(6, 3), torch.zeros(1, dtype=torch.long)
-    graph.edge_attr = torch.randn(graph.num_edges, 2)
-    subject = Subject.of(WithFeatures(), Benchmark.from_graphs([graph], task="graph", num_classes=2))
-    proxies = proxies_of(subject)
-    assert proxies.owner.numel() == proxies.num_edges == graph.num_edges // 2
-    with differentiable(subject.predictor), torch.no_grad():
-        whole = proxies.model.evaluate(proxies.model.graphs.edge_index)
-        again = proxies.evaluate(torch.ones(proxies.num_edges), 0, weighted=False)
-        torch.testing.assert_close(again, whole, atol=1e-5, rtol=0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from gflowbench.explainers.random_growth import breadth_first, grow, start_nodes
+from gflowbench.explainers.random_growth import breadth_first, grow
 from gflowexplainer.graphs.instances import Instances
 
 
@@ -36,19 +36,6 @@ def test_grown_subgraphs_are_connected_and_as_large_as_possible(seed, max_nodes)
         assert len(nodes) == min(max_nodes, len(component))
 
 
-def test_a_batch_grows_what_its_members_grow_alone():
-    instances = Instances.of_graphs([as_data(graph) for graph in random_graphs(3)])
-    instance, draw = torch.arange(3).repeat(5), torch.arange(5).repeat_interleave(3)
-    together = grow(instances, instance, draw, 5, seed=1)
-    alone = grow(instances, instance[7:8], draw[7:8], 5, seed=1)
-    assert torch.equal(together.members[7:8], alone.members)
-    part = instances.select(torch.tensor([2]))
-    moved = grow(part, torch.zeros(1, dtype=torch.long), torch.tensor([3]), 5, seed=1)
-    shift = torch.where(moved.members >= 0, instances.ptr[2], 0)
-    row = int(torch.nonzero((instance == 2) & (draw == 3)))
-    assert torch.equal(moved.members + shift, together.members[row : row + 1])
-
-
 def test_every_neighbour_has_the_same_chance():
     # A star with a tail: from the hub 0 the first pick is 1, 2 or 3; after 3, its tail 4 joins the choice.
     star = nx.Graph([(0, 1), (0, 2), (0, 3), (3, 4)])
@@ -61,22 +48,6 @@ def test_every_neighbour_has_the_same_chance():
     assert {frozenset(pair) for pair in expected} == set(pairs)
     for pair, share in expected.items():
         assert pairs[frozenset(pair)] / draws == pytest.approx(share, abs=0.012)
-
-
-def test_seeds_differ_and_repeat():
-    instances = Instances.of_graphs([as_data(nx.complete_graph(12))])
-    instance, draw = torch.zeros(20, dtype=torch.long), torch.arange(20)
-    one, again, other = (grow(instances, instance, draw, 4, seed).members for seed in (0, 0, 1))
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)
-
-
-def test_graphs_start_anywhere():
-    instances = Instances.of_graphs([as_data(nx.path_graph(4)), as_data(nx.path_graph(2))])
-    instance = torch.arange(2).repeat(4000)
-    start = start_nodes(instances, instance, torch.arange(8000), seed=0)
-    share = torch.bincount(start, minlength=6) / 4000
-    torch.testing.assert_close(share, torch.tensor([0.25] * 4 + [0.5] * 2), atol=0.04, rtol=0)
 
 
 @pytest.mark.parametrize("seed", range(5))

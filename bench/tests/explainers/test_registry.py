@@ -1,7 +1,7 @@
 import pytest
 
 from gflowbench.explainers import FLOORS, Explainer, create, names, register
-from gflowbench.explainers.registry import _ENTRIES, GROUPS, misfit, named
+from gflowbench.explainers.registry import _ENTRIES, misfit, named
 from gflowexplainer.errors import ConfigError
 
 
@@ -30,12 +30,6 @@ def test_registering_is_one_line(monkeypatch):
     register("mine", Degree)
     assert "mine" in names()
     assert isinstance(create("mine"), Degree)
-
-
-def test_groups_share_all_explainers_between_them():
-    assert sorted(name for group in GROUPS for name in names(group)) == sorted(names())
-    assert names("floors") == FLOORS
-    assert {"gnnexplainer", "subgraphx", "rg-explainer"} <= set(names("peers"))
 
 
 def test_words_that_stand_for_several():

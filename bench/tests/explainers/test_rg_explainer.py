@@ -7,7 +7,7 @@ from gflowbench.datasets import reference_folder
 from gflowbench.datasets.benchmark import Benchmark
 from gflowbench.explainers.interface import Subject
 from gflowbench.explainers.registry import create
-from gflowbench.explainers.rg_explainer import RGExplainer, _Training, coefficients, places_in
+from gflowbench.explainers.rg_explainer import RGExplainer, _Training, places_in
 from gflowbench.explainers.rg_policy import log_likelihood
 from gflowbench.explainers.rg_pretraining import in_order, sample_goals
 from gflowbench.metrics.ground_truth import GroundTruth
@@ -92,19 +92,6 @@ def test_explanations_are_connected_scored_by_order_and_the_same_again(subject, 
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
 
 
-def test_an_epoch_is_one_update_on_instances_drawn_anew(subject):
-    about = subject()
-    training = _Training(RGExplainer(**SMALL | {"batch_size": 2}), about, 0)
-    steps, seen = [], []
-    step, log_score = training.optimizer.step, training.reward.log_score
-    training.optimizer.step = lambda: (steps.append(1), step())
-    training.reward.log_score = lambda sets: (seen.append(set(sets.instance.tolist())), log_score(sets))[1]
-    training.reinforce(range(6))
-    assert len(steps) == len(seen) == 6
-    assert all(len(some) == 2 for some in seen)
-    assert set().union(*seen) == {0, 1, 2}
-
-
 def path_subject():
     """Node 3 of a path of nine, looked at by two layers: nodes 1 to 5."""
     ends = torch.arange(8)
@@ -112,19 +99,6 @@ def path_subject():
     graph = Data(x=torch.randn(9, 3, generator=torch.Generator().manual_seed(0)), edge_index=edge_index)
     graph.y = torch.zeros(9, dtype=torch.long)
     return Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", index=[3], num_classes=3))
-
-
-def test_wider_instances_hold_more_nodes_of_the_same_predictions(subject):
-    about = path_subject()
-    reached = about.predictor.num_hops
-    wide = about.wider(2)
-    assert about.wider(0) is about
-    assert subject("graph").wider(2).instances.num_nodes == subject("graph").instances.num_nodes
-    for inputs, hops in ((about, reached), (wide, reached + 2)):
-        wanted = [node for node in range(9) if abs(node - 3) <= hops]
-        assert sorted(inputs.instances.node_id.tolist()) == wanted
-    assert torch.equal(wide.target.prediction, about.target.prediction)
-    assert (wide.name, wide.max_nodes) == (about.name, about.max_nodes)
 
 
 def test_subgraphs_grow_beyond_what_the_model_looks_at_and_nodes_there_only_take_places():
@@ -149,23 +123,6 @@ def test_subgraphs_grow_beyond_what_the_model_looks_at_and_nodes_there_only_take
     assert about.instances.node_id[scores.order[0][filled]].tolist() == kept
 
 
-@pytest.mark.parametrize("task", ["node", "graph"])
-def test_unseen_instances_are_explained_without_training(subject, task):
-    about = subject(task)
-    explainer = RGExplainer(**SMALL)
-    explainer.fit(about.select(torch.tensor([0, 1])), seed=0)
-    together = explainer.explain(about, seed=0)
-    alone = about.select(torch.tensor([2]))
-    order = explainer.explain(alone, seed=0).order
-    shift = int(about.instances.ptr[2])
-    assert torch.equal(torch.where(order < 0, -1, order + shift)[0], together.order[2])
-
-
-def test_coefficients_are_the_published_ones(subject):
-    assert coefficients(subject()) == {"edge_weight": 0.01, "distance_weight": 1.0, "radius_weight": 0.1}
-    assert set(coefficients(subject("graph")).values()) == {0.01}
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -181,11 +138,6 @@ def test_coefficients_are_the_published_ones(subject):
 def test_wrong_settings_are_refused_when_made(wrong, message):
     with pytest.raises(ConfigError, match=message):
         create("rg-explainer", **wrong)
-
-
-def test_explaining_before_fitting_is_refused(subject):
-    with pytest.raises(ConfigError, match="not been fitted"):
-        RGExplainer(**SMALL).explain(subject(), seed=0)
 
 
 @pytest.mark.skipif(

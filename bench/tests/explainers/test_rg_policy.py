@@ -5,11 +5,10 @@ import torch
 
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers.interface import Subject
-from gflowbench.explainers.rg_policy import RGPolicy, log_likelihood, policy_gradient_loss
+from gflowbench.explainers.rg_policy import log_likelihood, policy_gradient_loss
 from gflowbench.explainers.rg_pretraining import in_order
 from gflowbench.explainers.rg_reward import RGReward
-from gflowexplainer.flow.policy import log_outflow
-from gflowexplainer.flow.sampling import follow_policy, roll_out
+from gflowexplainer.flow.sampling import roll_out
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.ops.segments import segment_sum
@@ -79,27 +78,3 @@ def test_expected_policy_gradient_is_the_gradient_of_the_expected_reward(walks):
     assert torch.allclose(segment_sum(likelihood, again.rollout, count).exp(), probability)
     loss = policy_gradient_loss(likelihood, again.rollout, count * probability * score)
     assert_opposite(gradient_of(loss, policy), truth)
-
-
-def test_likelihood_of_some_states_is_that_part_of_all(walks):
-    about, policy, members, _, _, _ = walks
-    encoding = policy.encode(about.instances, about.instances.x.double())
-    zeros = torch.zeros(len(members), dtype=torch.long)
-    again = roll_out(about.instances, zeros, members[:, 0], members.size(1), in_order(members))
-    some = torch.tensor([7, 0, 3, 3, len(again.rollout) - 1])
-    whole = log_likelihood(policy, encoding, again)
-    assert torch.allclose(log_likelihood(policy, encoding, again, some), whole[some])
-
-
-@pytest.mark.parametrize("propagation", ["graph", "frontier"])
-def test_actions_and_stop_are_a_distribution_and_an_untrained_gate_stops_half_the_time(
-    subject, random_policy, propagation
-):
-    about = subject()
-    every = torch.arange(3)
-    for policy in (random_policy(about, propagation=propagation), RGPolicy(3, propagation=propagation).double()):
-        encoding = policy.encode(about.instances, about.instances.x.double())
-        states = roll_out(about.instances, every, about.instances.center, 5, follow_policy(policy, encoding)).states
-        action, stop = policy.log_flows(encoding, states)
-        assert torch.allclose(log_outflow(states, action, stop), torch.zeros(len(states), dtype=torch.double))
-    assert torch.allclose(stop.exp(), torch.where(states.can_grow, 0.5, 1.0).double())

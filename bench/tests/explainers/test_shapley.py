@@ -9,7 +9,6 @@ import torch
 from gflowbench.datasets import Benchmark
 from gflowbench.explainers import Subject
 from gflowbench.explainers.shapley import ShapleyValues
-from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.testing import GraphModel, NodeModel, house, path, random_graph
 
@@ -83,37 +82,3 @@ def test_the_whole_instance_is_worth_the_difference_it_makes(subject):
     label = int(subject.target.label[0])
     first, second = subject.predictor.predict(instances, index.new_zeros(2), kept)[:, label].tolist()
     assert float(value) == pytest.approx(first - second, abs=1e-6)
-
-
-def test_samples_are_shared_and_named_by_the_seed(subject):
-    instances = subject.instances
-    center = int(instances.center[1]) if instances.level == "node" else int(instances.ptr[1])
-    neighbor = int(instances.neighbors_of(torch.tensor([center]))[1][0])
-    sets = [(0, {int(instances.ptr[0])}), (1, {center, neighbor})]
-    index, inside = masks(instances, sets)
-    together = ShapleyValues(subject, num_samples=7)(index, inside)
-    alone = [float(ShapleyValues(subject, num_samples=7)(*masks(instances, [one]))) for one in sets]
-    assert together.tolist() == pytest.approx(alone, abs=1e-6)
-    subject.predictor.memory_budget = 1
-    assert ShapleyValues(subject, num_samples=7)(index, inside).tolist() == pytest.approx(alone, abs=1e-6)
-    other = ShapleyValues(subject, num_samples=7, seed=1)(index, inside)
-    assert not torch.equal(together, other)
-
-
-def test_a_set_is_asked_about_only_once(subject):
-    instances = subject.instances
-    values = ShapleyValues(subject, num_samples=20)
-    index, inside = masks(instances, [(0, {int(instances.ptr[0])})])
-    first = values(index, inside)
-    asked = subject.predictor.num_evaluations
-    assert torch.equal(values(index, inside), first)
-    assert subject.predictor.num_evaluations == asked
-
-
-def test_settings_that_make_no_sense_are_refused(subject):
-    with pytest.raises(ConfigError, match="'num_samples' must be at least 1"):
-        ShapleyValues(subject, num_samples=0)
-    with pytest.raises(ConfigError, match="'radius' must not be negative"):
-        ShapleyValues(subject, radius=-1)
-    with pytest.raises(ConfigError, match="Did you mean 'induced'"):
-        ShapleyValues(subject, removal="induce")

@@ -87,35 +87,6 @@ def test_every_subgraph_in_a_tree_is_connected_and_holds_the_explained_node(subj
                 assert int(instances.center[instance]) in nodes
 
 
-def test_pruning_keeps_the_largest_part_and_tries_high_degrees_first():
-    # A hub 0 with four leaves, one of which begins a path 1-5-6: without the hub the path is largest.
-    edges = torch.tensor([[0, 0, 0, 0, 1, 5], [1, 2, 3, 4, 5, 6]])
-    graph = Data(x=torch.randn(7, 3), edge_index=torch.cat([edges, edges.flip(0)], dim=1))
-    benchmark = Benchmark.from_graphs([graph], name="hub", task="graph", num_classes=2, index=[0])
-    subject = Subject.of(GraphModel(), benchmark, max_nodes=3)
-    search = search_of(subject, 2)
-    trees = search.roots()
-    search.expand(trees, [trees[0].root], 1, "high")
-    assert [child.nodes.tolist() for child in trees[0].root.children] == [[1, 5, 6]]
-    trees = search.roots()
-    search.expand(trees, [trees[0].root], 4, "low")
-    sizes = [child.nodes.numel() for child in trees[0].root.children]
-    assert sizes == [6, 6, 6, 6]
-
-
-def test_rollouts_are_counted_and_credited(subject):
-    trees = SubgraphX(num_rollouts=6, num_samples=5, min_nodes=1).grow(search_of(subject, 5), 4)
-    for tree in trees:
-        assert tree.root.visits == 6
-        branches = tree.found.values()
-        if tree.root.children:
-            # More where a child is also a child of another one.
-            assert sum(child.visits for child in tree.root.children) >= 6
-        smallest = [b.value for b in branches if b.nodes.numel() == 1]
-        ends = min(smallest) * 6 - 1e-9, max(smallest) * 6 + 1e-9
-        assert ends[0] <= tree.root.credit <= ends[1]
-
-
 def test_scores_fit_and_name_a_connected_subgraph_first(subject):
     instances, graph = subject.instances, undirected(subject)
     explainer = create("subgraphx", num_rollouts=4, num_samples=10)
@@ -145,26 +116,6 @@ def test_the_order_prunes_what_is_missed_least():
     inside = torch.cat([torch.tensor([node in rest for node in range(5)]) for rest in left.values()])
     values = search.values(torch.zeros(5, dtype=torch.long), inside)
     assert order[-1] == int(values.argmax())
-
-
-def test_the_same_seed_gives_the_same_answer_whatever_the_batch(subject):
-    explainer = create("subgraphx", num_rollouts=3, num_samples=6)
-    scores = explainer.explain(subject, 5)
-    assert torch.equal(scores.edge, create("subgraphx", num_rollouts=3, num_samples=6).explain(subject, 5).edge)
-    part = explainer.explain(subject.select(torch.tensor([1])), 5)
-    begin, end = subject.instances.edge_ptr[1:3].tolist()
-    torch.testing.assert_close(part.edge, scores.edge[begin:end])
-
-
-def test_large_subgraphs_get_coarser_values():
-    benchmark = Benchmark.from_graphs([path(9)], name="path", task="graph", num_classes=2, index=[0])
-    subject = Subject.of(GraphModel(), benchmark, max_nodes=2)
-    values = ShapleyValues(subject, num_samples=50)
-    root = Search(subject, values, 5, 1, 0).roots()[0].root
-    everything = torch.ones(9, dtype=torch.bool)
-    assert root.value == float(values(torch.tensor([0]), everything, 1))
-    part = everything & (torch.arange(9) < 4)
-    assert float(values(torch.tensor([0]), part, 1)) != float(values(torch.tensor([0]), part))
 
 
 @pytest.mark.parametrize(

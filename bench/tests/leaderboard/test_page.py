@@ -18,14 +18,6 @@ def test_the_sentence_says_who_is_first_and_what_a_floor_does():
     )
 
 
-def test_the_sentence_of_a_floor_that_does_as_well():
-    record = Record([cell("degree", 0.95), cell("gflow", 0.95)])
-    text = sentence("or", standings(record, "or", "auc_node"), {})
-    assert "degree, gflow are first (0.950)" in text
-    assert "the floor 'degree' does as well" in text
-    assert "ours is not first" not in text
-
-
 def test_the_page_has_floors_first_costs_and_failures():
     cells = [cell("gflow", 0.9), cell("random", 0.4), cell("gstarx", 0.0, status=FAILED, error="out of memory")]
     cells += [cell("gflow", 0.6, "count"), cell("random", 0.7, "count")]

@@ -55,9 +55,3 @@ def test_accuracy_by_hand():
     scores = scored([0.9, 0.1, 0.8, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0])
     # Graph 0: k = 2, picks nodes 0 and 2, one is right. Graph 1: all three. Graph 2 has no motif.
     assert accuracy_of_first(instances, scores, truth) == 0.75
-
-
-def test_accuracy_divides_by_k_however_few_were_picked():
-    instances = bare(4)
-    truth = GroundTruth(torch.empty(0), torch.empty(0), torch.tensor([True, True, True, False]))
-    assert accuracy_of_first(instances, scored([1.0, 0, 0, 0], order=torch.tensor([[0, -1, -1]])), truth) == 1 / 3

@@ -1,5 +1,3 @@
-import pytest
-
 from gflowbench.models import load_weights
 from gflowbench.models.__main__ import main
 
@@ -27,9 +25,3 @@ def test_mistakes_are_said_in_one_line(tmp_path, capsys):
 def test_accuracy_prints_both(reference, capsys):
     assert main(["accuracy", "--dataset", "tree-cycles"]) == 0
     assert "0.942529 (656/696) | 0.942529" in capsys.readouterr().out
-
-
-def test_help_names_both_commands(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "train" in capsys.readouterr().out

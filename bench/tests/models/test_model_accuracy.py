@@ -1,10 +1,9 @@
-import math
 from dataclasses import replace
 
 import pytest
 import torch
 
-from gflowbench.models import Accuracy, accuracies, logits
+from gflowbench.models import Accuracy, accuracies
 from gflowexplainer.errors import DatasetError, ModelError
 
 
@@ -29,23 +28,6 @@ def test_counts_by_hand(leaves, stars_and_cycles):
         "val": Accuracy(4, 8),
         "test": Accuracy(4, 8),
     }
-
-
-def test_measuring_leaves_the_random_state(stars_and_cycles):
-    before = torch.get_rng_state()
-    accuracies(Constant(), stars_and_cycles)
-    assert torch.equal(before, torch.get_rng_state())
-
-
-def test_share():
-    assert Accuracy(3, 4).share == 0.75
-    assert math.isnan(Accuracy(0, 0).share)
-    assert str(Accuracy(1, 2)) == "0.500000 (1/2)"
-
-
-def test_logits_of_some_members(leaves, stars_and_cycles):
-    assert logits(Constant(), leaves, members=torch.tensor([3, 1])).shape == (2, 2)
-    assert logits(Constant(), stars_and_cycles, members=torch.tensor([3, 1, 0])).shape == (3, 2)
 
 
 def test_a_model_of_the_wrong_task_is_refused(stars_and_cycles):

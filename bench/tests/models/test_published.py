@@ -1,14 +1,9 @@
 import shutil
 
 import pytest
-import torch
-from torch_geometric.data import Batch, Data
-from torch_geometric.utils import subgraph
 
-from gflowbench.datasets import load
-from gflowbench.models import PUBLISHED_DATASETS, GraphNetwork, load_published, published_accuracies
-from gflowbench.models.published import MUTAGENICITY_PADDED_NODES
-from gflowexplainer.errors import ConfigError, DatasetError
+from gflowbench.models import load_published, published_accuracies
+from gflowexplainer.errors import DatasetError
 
 # Right answers on train, val and test: the column "recomputed" of the reference folder's README.
 COUNTS = {
@@ -35,48 +30,6 @@ def test_accuracies_are_the_published_ones(reference, variant, name):
     for split, counts in row.recomputed.items():
         if not (split == "train" and name in differs):
             assert counts.share == pytest.approx(row.stored[split], abs=5e-7)
-
-
-def test_they_come_in_eval_mode(reference):
-    assert not any(load_published(name, reference).training for name in PUBLISHED_DATASETS)
-
-
-def test_mutagenicity_padding_equals_real_padding_for_any_subgraph(reference):
-    model = load_published("mutagenicity", reference)
-    plain = GraphNetwork(type(model.architecture)(model="gcn", task="graph", in_channels=14, num_classes=2))
-    plain.load_state_dict(model.state_dict())
-    torch.manual_seed(0)
-    molecules = load("mutagenicity", source="published", root=reference).graphs
-    largest = max(range(len(molecules)), key=lambda i: molecules[i].num_nodes)
-    small, padded = [], []
-    for position in (0, 7, 100, 2500, largest):
-        whole = molecules[position]
-        kept = torch.rand(whole.num_nodes) < 0.6
-        kept[0] = True
-        edges, _ = subgraph(kept, whole.edge_index, relabel_nodes=True, num_nodes=whole.num_nodes)
-        for x, edge_index in ((whole.x, whole.edge_index), (whole.x[kept], edges)):
-            small.append(Data(x=x, edge_index=edge_index))
-            extra = torch.arange(len(x), MUTAGENICITY_PADDED_NODES)
-            padded.append(
-                Data(
-                    x=torch.cat([x, torch.zeros(len(extra), 14)]),
-                    edge_index=torch.cat([edge_index, torch.stack([extra, extra])], dim=1),
-                )
-            )
-    closed, real = Batch.from_data_list(small), Batch.from_data_list(padded)
-    torch.testing.assert_close(
-        model(closed.x, closed.edge_index, closed.batch),
-        plain(real.x, real.edge_index, real.batch),
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(ConfigError, match="Did you mean 'tree-cycles'"):
-        load_published("tree-cycle")
-    with pytest.raises(ConfigError, match="'variant' must be one of 'gnn', 'pg'"):
-        load_published("tree-cycles", variant="gcn")
 
 
 def test_a_missing_file_is_named_with_both_ways_to_get_it(tmp_path, no_reference):

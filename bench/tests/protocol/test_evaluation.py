@@ -6,7 +6,6 @@ import pytest
 from gflowbench.explainers import FLOORS, create
 from gflowbench.metrics import MetricSettings
 from gflowbench.protocol import Contestant, Loaded, Problem, ProtocolSettings, evaluate
-from gflowexplainer.errors import ConfigError, DatasetError
 
 QUICK = ProtocolSettings(metrics=MetricSettings(num_contexts=2))
 
@@ -67,19 +66,6 @@ def test_what_is_finished_is_not_done_again(problems, tmp_path):
     assert len(calls) == done + 4
 
 
-def test_what_is_finished_outlasts_its_data(problems, tmp_path):
-    contestant, lines = Contestant.named("random"), []
-    evaluate(problems, [contestant], seeds=[0], out=tmp_path, settings=QUICK)
-
-    def refuse():
-        raise DatasetError("The data were not found.")
-
-    unloadable = [Problem(p.dataset, p.gnn, refuse) for p in problems]
-    record = evaluate(unloadable, [contestant], seeds=[0], out=tmp_path, settings=QUICK, report=lines.append)
-    assert all(cell.status == "ok" for cell in record.cells)
-    assert sum("is taken as it is: its data could not be loaded" in line for line in lines) == 2
-
-
 @pytest.mark.parametrize("change", ["x", "y", "index"])
 def test_a_cell_of_other_data_is_computed_again(problems, two_triangles, count_neighbors, tmp_path, change):
     calls, lines = [], []
@@ -134,33 +120,6 @@ def test_a_failure_is_recorded_and_the_rest_goes_on(problems, tmp_path):
     assert all(cell.status == "ok" for cell in again.cells)
 
 
-def test_a_dataset_that_cannot_be_loaded_fails_alone(problems, tmp_path):
-    tries = []
-
-    def missing():
-        tries.append(1)
-        raise DatasetError("'x.npz' is missing.")
-
-    broken = Problem("broken", "toy", missing)
-    contestants = [Contestant.named("everything"), Contestant.named("random", num_samples=2)]
-    record = evaluate([broken, problems[0]], contestants, seeds=[0, 1], out=tmp_path, settings=QUICK)
-    assert [cell.status for cell in record.cells] == ["failed"] * 3 + ["ok"] * 3
-    assert record.cells[0].error == "'x.npz' is missing."
-    assert len(tries) == 1
-
-
-def test_a_damaged_cell_is_computed_again(problems, tmp_path):
-    evaluate(problems[:1], [Contestant.named("everything")], seeds=[0], out=tmp_path, settings=QUICK)
-    (path,) = (tmp_path / "cells").iterdir()
-    path.write_text("{")
-    lines = []
-    record = evaluate(
-        problems[:1], [Contestant.named("everything")], seeds=[0], out=tmp_path, settings=QUICK, report=lines.append
-    )
-    assert record.cells[0].status == "ok"
-    assert "computed again" in lines[0]
-
-
 def test_scores_that_do_not_fit_are_a_failure(problems, tmp_path):
     class Short(Counted):
         def explain(self, subject, seed):
@@ -181,17 +140,6 @@ def test_inductive_fits_on_some_and_explains_the_others(problems, tmp_path):
         assert sorted(fit[2] + explain[2]) == [0, 1, 2]
     assert len({fit[2][0] for fit in calls[::2]}) > 1
     assert record.stability == {}
-
-
-def test_mistakes_are_said_before_anything_runs(problems, tmp_path):
-    with pytest.raises(ConfigError, match="Did you mean 'random'"):
-        Contestant.named("randm")
-    with pytest.raises(ConfigError, match="nothing to evaluate"):
-        evaluate(problems, [], seeds=[0], out=tmp_path)
-    with pytest.raises(ConfigError, match="'train_share' must lie between 0 and 1"):
-        ProtocolSettings(train_share=1.0)
-    with pytest.raises(ConfigError, match="'max_nodes'"):
-        ProtocolSettings(max_nodes=0)
 
 
 def test_an_interruption_keeps_what_was_finished(problems, tmp_path):

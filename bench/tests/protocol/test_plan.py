@@ -3,7 +3,7 @@ import pytest
 from gflowbench.explainers import create, names
 from gflowbench.metrics import MetricSettings
 from gflowbench.protocol import Contestant, Loaded, Problem, ProtocolSettings, evaluate
-from gflowbench.protocol.plan import Part, fast, quick, suite, whole
+from gflowbench.protocol.plan import Part, fast, suite, whole
 from gflowbench.protocol.presentation import details, overview, thinning
 from gflowbench.protocol.printed_numbers import DATASETS
 from gflowexplainer.errors import ConfigError
@@ -18,13 +18,6 @@ def problem(molecules, mean_degree):
     return Problem("molecules", "toy", lambda: Loaded(mean_degree, molecules, molecules.index), {"every": 1})
 
 
-def test_words():
-    assert Part().words(None, {}) == ""
-    assert Part(every=2).words(1, {}) == "every 2nd instance, 1 seed"
-    assert Part(every=12).words(2, {"num_rollouts": 3}) == "every 12th instance, 2 seeds, num_rollouts=3"
-    assert [Part(every=n).words(None, {})[6:10] for n in (3, 11, 21, 113)] == ["3rd ", "11th", "21st", "113t"]
-
-
 @pytest.mark.parametrize("plan", [whole, suite, fast])
 def test_every_explainer_has_a_part_that_it_accepts(plan):
     for name in names():
@@ -33,26 +26,6 @@ def test_every_explainer_has_a_part_that_it_accepts(plan):
             assert part.every >= 1
             assert part.seeds is None or part.seeds >= 1
             create(name, **part.settings)
-
-
-def test_the_suite_gives_ten_seeds_and_all_instances_to_ours_and_to_the_floors():
-    for dataset in DATASETS:
-        for name in ("gflow", *names("floors"), "gnnexplainer", "pgexplainer"):
-            assert suite(name, dataset) == Part()
-        assert suite("subgraphx", dataset) != Part()
-
-
-def test_a_first_look_is_one_seed_of_a_few_instances():
-    for name in names():
-        for dataset in DATASETS:
-            part = fast(name, dataset)
-            assert part.left_out == suite(name, dataset).left_out
-            assert part.left_out or part.seeds == 1
-            assert part.left_out or 2 <= COUNTS[dataset] / part.every <= 60
-
-
-def test_a_first_look_at_a_task_leaves_out_what_cannot_be_done():
-    assert quick("subgraphx", "cora").settings == suite("subgraphx", "ba-shapes").settings
 
 
 def test_a_plan_thins_and_the_tables_say_so(problem, tmp_path):
@@ -94,16 +67,6 @@ def test_a_thinned_cell_is_the_cell_of_a_thinned_problem(problem, molecules, mea
     fresh = evaluate([half], contestants, seeds=[0], out=tmp_path / "new", settings=QUICK).cells[0]
     for name in ("auc_own_mean", "accuracy", "fidelity_minus", "sparsity"):
         assert fresh.metrics[name] == same.metrics[name] == thin.metrics[name]
-
-
-def test_a_setting_of_the_user_counts_more_than_the_plans(problem, tmp_path):
-    def plan(explainer, dataset):
-        return Part(settings={"num_samples": 4, "max_nodes": 2})
-
-    contestants = [Contestant.named("random", num_samples=6)]
-    record = evaluate([problem], contestants, seeds=[0], out=tmp_path, settings=QUICK, plan=plan)
-    assert record.cells[0].settings["explainer"] == {"num_samples": 6, "max_nodes": 2}
-    assert record.thinned["toy", "molecules", "random"] == "num_samples=6, max_nodes=2"
 
 
 def test_if_a_plan_leaves_nothing_it_is_said(problem, tmp_path):

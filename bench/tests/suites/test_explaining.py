@@ -1,6 +1,5 @@
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,7 +7,6 @@ from torch_geometric.data import Data
 
 from gflowbench.suites.cases import Case, make_cases
 from gflowbench.suites.explaining import EXPLAINERS
-from gflowbench.suites.null_cases import grow_randomly
 from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
 
 OPTIONS: dict[str, Any] = {"seed": 0, "max_nodes": 3}
@@ -84,26 +82,6 @@ def test_gradients_by_hand(graph_task: SuiteTask, cases: list[Case]) -> None:
         assert torch.allclose(integrated.scores, case.x[:, 0].double())
 
 
-@pytest.mark.parametrize("name", ["occlusion", "integrated"])
-def test_signs_of_values(name: str) -> None:
-    task = task_of([path_graph([1.0, -2.0, 0.0])], mode="regression")
-    cases = make_cases(ValueOfNodes(), task, [0])
-    found = explained(name, ValueOfNodes(), task, cases)[0]
-    assert found.signed.tolist() == pytest.approx([1.0, -2.0, 0.0], abs=1e-6)
-    assert found.scores.tolist() == pytest.approx([1.0, 2.0, 0.0], abs=1e-6)
-
-
-def test_floors_on_graphs(graph_task: SuiteTask, cases: list[Case]) -> None:
-    model = SumOfNodes()
-    assert explained("degree", model, graph_task, cases)[0].scores.tolist() == [1, 2, 2, 2, 1]
-    assert explained("distance", model, graph_task, cases)[0].scores.argmax() == 2
-    rare = explained("rarity", model, graph_task, cases)[0].scores
-    assert torch.allclose(rare.exp(), torch.tensor([8 / 5, 8 / 5, 8 / 5, 8.0, 8.0], dtype=torch.double))
-    grown, again = (explained("random", model, graph_task, cases)[0].scores for _ in "ab")
-    assert float(grown.sum()) == pytest.approx(3)
-    assert torch.equal(grown, again)
-
-
 def test_nodes_have_the_places_of_their_case() -> None:
     graph = path_graph([0.0, 1.0, 3.0, 0.0, 0.0])
     graph.y = torch.tensor([0, 1, 1, 1, 0])
@@ -116,24 +94,6 @@ def test_nodes_have_the_places_of_their_case() -> None:
     assert torch.allclose(probability, torch.tensor([2.0, 1.0, -2.0], dtype=torch.double).sigmoid(), atol=1e-6)
     assert explained("occlusion", model, task, [case])[0].scores.argmin() == 2
     assert explained("greedy", model, task, [case])[0].parts == ((0, 1),)
-
-
-def test_what_no_message_comes_from_has_the_lowest_score() -> None:
-    graph = path_graph([0.0, 1.0, 3.0, 2.0, 0.0])
-    graph.y = torch.tensor([0, 1, 1, 1, 0])
-    task = task_of([graph], level="node")
-    model = SumOfNodes()
-    (case,) = make_cases(model, task, [3], num_hops=3)
-    scores = explained("occlusion", model, task, [case])[0].scores
-    assert case.nodes.tolist() == [0, 1, 2, 3, 4]
-    assert float(scores[:2].max()) < float(scores[2:].min())
-
-
-def test_random_growth_is_connected() -> None:
-    neighbors = [[1], [0, 2], [1, 3], [2]]
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        assert sorted(grow_randomly(neighbors, None, 3, rng)) in ([0, 1, 2], [1, 2, 3])
 
 
 def test_truth_shows_one_of_several_and_all_required() -> None:

@@ -1,8 +1,6 @@
-import pytest
 import torch
 
-from gflowbench.suites.halves import SEEDS, half_of, nodes_of_seed, seeds_of
-from gflowexplainer.errors import ConfigError
+from gflowbench.suites.halves import SEEDS, half_of, nodes_of_seed
 
 
 def test_halves_share_nothing() -> None:
@@ -11,13 +9,3 @@ def test_halves_share_nothing() -> None:
     nodes = {half: torch.cat([nodes_of_seed(torch.arange(1000), s) for s in seeds]) for half, seeds in SEEDS.items()}
     assert len(nodes["development"]) == len(nodes["judging"]) == 500
     assert not set(nodes["development"].tolist()) & set(nodes["judging"].tolist())
-
-
-def test_first_seeds_and_mistakes() -> None:
-    assert seeds_of("judging", 2) == (100, 101)
-    with pytest.raises(ConfigError, match="Did you mean 'judging'"):
-        seeds_of("juding")
-    with pytest.raises(ConfigError, match="must not be negative"):
-        half_of(-1)
-    with pytest.raises(ConfigError, match="no test nodes"):
-        nodes_of_seed(torch.arange(1000), 5)

@@ -16,7 +16,6 @@ from gflowbench.suites.logic_sizes import motifs_by_size
 from gflowbench.suites.logic_suite import NAMES, RULES, make_logic_task
 from gflowbench.suites.pieces import holds, palette_of
 from gflowbench.suites.task import Combination
-from gflowexplainer.errors import ConfigError
 
 SEEDS = (3, 102)
 
@@ -213,10 +212,3 @@ def test_contributions_sum_to_the_value(name: str) -> None:
         assert torch.equal(truth.union, truth.signed != 0)
         signs |= set(np.sign(truth.signed.numpy()).tolist())
     assert signs == {-1.0, 0.0, 1.0}
-
-
-def test_unknown_task_and_too_few_graphs() -> None:
-    with pytest.raises(ConfigError, match="Did you mean 'and-far'"):
-        make_logic_task("and-fra", 0)
-    with pytest.raises(ConfigError, match=r"at least 10.*got 3"):
-        make_logic_task("or", 0, 3)

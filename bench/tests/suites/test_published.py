@@ -1,9 +1,7 @@
 import pytest
-import torch
 
 from gflowbench.datasets import load
 from gflowbench.suites.published import load_published_gnn, make_published_task
-from gflowbench.suites.run import prepare
 from gflowbench.suites.task import Combination
 from gflowexplainer.errors import DatasetError
 
@@ -42,11 +40,3 @@ def test_motifs_of_graphs_are_alternatives() -> None:
     truth = task.truths[task.instances()[0]]
     assert truth.combination is Combination.ANY
     assert len(truth.parts[0]) == 5
-
-
-def test_they_are_problems_like_others(tmp_path) -> None:
-    published("tree-cycles")
-    problem = prepare("published", "tree-cycles", "published", 0, 24, tmp_path)
-    assert len(problem.cases) == 24
-    assert problem.learned
-    assert all(bool(torch.isfinite(case.x).all()) for case in problem.cases)

@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch_geometric.explain.metric import characterization_score
 
@@ -13,7 +12,6 @@ from gflowbench.suites.scoring import (
     connected_top,
     f1,
     match,
-    node_auc,
     node_sets,
     score_cases,
     shown_parts,
@@ -21,7 +19,6 @@ from gflowbench.suites.scoring import (
     top_nodes,
 )
 from gflowbench.suites.task import Combination, TaskTruth
-from gflowexplainer.errors import DatasetError, InstanceError
 
 
 class CountNodes(nn.Module):
@@ -76,12 +73,6 @@ def test_many_subgraphs_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> 
         assert torch.allclose(one, other)
 
 
-def test_auc_is_that_of_scikit_learn() -> None:
-    scores, positive = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([False, False, True, True])
-    assert node_auc(scores, positive) == roc_auc_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]) == 0.75
-    assert math.isnan(node_auc(scores, torch.ones(4, dtype=torch.bool)))
-
-
 def test_match_by_hand() -> None:
     assert f1((0, 1, 2), (1, 2, 3)) == pytest.approx(2 / 3)
     both = all_of(6, (0, 1), (4, 5))
@@ -102,12 +93,6 @@ def test_agreement_with_contributions_by_hand() -> None:
     tied = NodeExplanation(torch.tensor([1.0, 1.0, 2.0]), signed=torch.tensor([1.0, 1.0, 0.0]))
     # Pairs (1, 0) tied, (1, 2) and (0, 2) wrong.
     assert agreement(tied, truth) == {"concordance": pytest.approx(0.5 / 3), "sign": 0.0}
-
-
-def test_concordance_is_the_auc_for_two_sizes() -> None:
-    truth = TaskTruth(4, Combination.CONTRIBUTIONS, ((2, 3),), {2: 0.5, 3: -0.5})
-    scores = torch.tensor([0.1, 0.4, 0.35, 0.8])
-    assert agreement(NodeExplanation(scores), truth) == {"concordance": pytest.approx(0.75)}
 
 
 def test_connected_top_finds_the_heavier_end() -> None:
@@ -161,15 +146,6 @@ def test_explained_node_does_not_count_against_the_truth() -> None:
     explanation = NodeExplanation(torch.tensor([0.5, 9.0, 0.8, 0.7]), ((1, 2, 3),))
     row = score_cases(CountNodes(), [case], [explanation], [{}])[0]
     assert (row["auc"], row["exact"], row["f1"], row["size"]) == (1, 1, 1, 3)
-
-
-def test_truths_and_inputs_that_contradict_themselves() -> None:
-    with pytest.raises(DatasetError, match="does not go with 0 parts"):
-        TaskTruth(3, Combination.ALL)
-    with pytest.raises(DatasetError, match="outside of"):
-        all_of(3, (3,))
-    with pytest.raises(InstanceError, match=r"shape \[3\] \(got \[2\]\)"):
-        score_cases(CountNodes(), [path_case([1.0] * 3)], [NodeExplanation(torch.zeros(2))], [{}])
 
 
 def test_truth_within_some_nodes() -> None:
