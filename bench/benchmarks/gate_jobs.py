@@ -16,7 +16,8 @@ from gflowbench.explainers.interface import Subject
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.protocol.problems import problem
-from gflowbench.suites.run import EXPLAINERS, GNNS_OF, TASKS, Problem
+from gflowbench.suites.explaining import explain_cases
+from gflowbench.suites.run import GNNS_OF, TASKS, Problem
 from gflowbench.suites.scoring import TOP, node_sets, score_cases, summarize
 from gflowbench.typed.link_explainers import LinkGFlow
 from gflowbench.typed.link_scores import score_links
@@ -41,6 +42,12 @@ PEERS_OF = {
     **dict.fromkeys(("logic", "molecules", "compounds"), PEERS),
     "real": ("occlusion", "greedy", "saliency", "integrated", "random"),
 }
+REGISTERED: dict[str, tuple[str, dict[str, Any]]] = {
+    "ours": ("gflow", {}),
+    "saliency": ("saliency", {"of": "features"}),
+    "integrated": ("integrated-gradients", {"of": "features", "steps": 16}),
+}
+"""Explainers whose name or settings are others in the registry."""
 _SECONDS = {"logic": 20, "molecules": 20, "compounds": 20, "real": 110, "null": 25, "shown": 30, "user-item-attr": 260}
 _SECONDS_OF = {"ba-community": 140, "ba-shapes": 110, "mutagenicity": 60}
 """Roughly what a job takes, so that the longest begin first."""
@@ -168,7 +175,10 @@ def _explained(
     found: Problem, job: Job, name: str, settings: dict[str, Any], sizes: list[int] | None
 ) -> tuple[dict[str, float], list[int]]:
     """Explains all cases by one explainer; returns the means of its scores, and how many nodes it shows of each."""
-    explanations = EXPLAINERS[name](found.model, found.task, found.cases, seed=job.seed, **settings)
+    known, more = REGISTERED.get(name, (name, {}))
+    explanations = explain_cases(
+        found.model, found.task, found.cases, explainer=known, seed=job.seed, **more, **settings
+    )
     top = TOP if job.gate == "real" else ()
     own: Sequence[int | None] = sizes or [None] * len(found.cases)
     sets = [node_sets(case, one, top, size) for case, one, size in zip(found.cases, explanations, own, strict=True)]

@@ -12,6 +12,8 @@ from safetensors.torch import save
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.models.weights import read_safetensors
 from gflowbench.suites import citation, compounds, logic_suite, molecules, null_cases, published
 from gflowbench.suites.cases import make_cases
@@ -19,7 +21,6 @@ from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
 from gflowbench.suites.gnns import load_gnn, save_gnn
 from gflowbench.suites.halves import SEEDS, half_of
 from gflowbench.suites.run import Problem
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
 from gflowexplainer.storage.files import slug, write_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 KEPT = 100
 """Instances of a task that are kept; those that its GNN gets wrong are among them."""
-_MAKERS: dict[str, Callable[[str, int], SuiteTask]] = {
+_MAKERS: dict[str, Callable[[str, int], Benchmark]] = {
     "logic": logic_suite.make_logic_task,
     "molecules": molecules.make_molecule_task,
     "compounds": compounds.make_compound_task,
@@ -44,9 +45,9 @@ def prepare(folder: Path, job: Job) -> dict[str, float]:
         task, instances = _cora(job.seed), []
         model, score = citation.fit_cora_gnn(job.gnn, task, job.seed)
     elif job.gate == "null":
-        null = null_cases.make_null_task(job.task, job.seed)
-        task, instances = null.task, null.instances
-        model, score = null_cases.fit_null_gnn(job.gnn, null, job.seed)
+        task = null_cases.make_null_task(job.task, job.seed)
+        instances = task.index.tolist()
+        model, score = null_cases.fit_null_gnn(job.gnn, task, job.seed)
     else:
         task = _MAKERS[job.gate](job.task, job.seed)
         instances = task.instances()
@@ -69,17 +70,17 @@ def read(folder: Path, job: Job, most: int) -> Problem:
     # As the suites do: only what the GNN gets right has the task's truth, and a GCN hears one step more.
     correct = job.gate not in ("shown", "real") and job.task not in _ANY_LABEL
     wide = job.gate == "shown" or job.gnn == "gcn"
-    instances = task.splits["test"][:most] if job.gate == "shown" else task.splits["test"]
-    cases = make_cases(model, task, instances.tolist(), correct=correct, num_hops=task.num_layers + wide)[:most]
+    instances = task.index[:most] if job.gate == "shown" else task.index
+    cases = make_cases(model, task, instances.tolist(), correct=correct, num_hops=(task.num_layers or 0) + wide)[:most]
     learned = job.gate in ("shown", "real", "null") or score >= LEARNED
     return Problem(task, model, score, cases, learned)
 
 
-def write_task(path: Path, task: SuiteTask, instances: list[int]) -> None:
+def write_task(path: Path, task: Benchmark, instances: list[int]) -> None:
     """Writes some instances of a task, which are numbered anew at graph level; edges and features as small numbers."""
-    chosen = [0] if task.level == "node" else instances
+    chosen = [0] if task.task == "node" else instances
     graphs = [task.graphs[i] for i in chosen]
-    test = instances if task.level == "node" else list(range(len(instances)))
+    test = instances if task.task == "node" else list(range(len(instances)))
     tensors = {
         "x": _small(torch.cat([graph.x for graph in graphs])),
         "edge_index": _small(torch.cat([graph.edge_index for graph in graphs], dim=1)),
@@ -93,24 +94,28 @@ def write_task(path: Path, task: SuiteTask, instances: list[int]) -> None:
         truth = task.truths[instance]
         values = truth.contributions and list(truth.contributions.items())
         truths.append((truth.num_nodes, truth.combination.value, truth.parts, values))
-    names = ("name", "level", "mode", "num_classes", "num_layers", "hidden_channels", "provenance")
-    facts = {name: getattr(task, name) for name in names}
+    names = ("name", "mode", "num_classes", "num_layers", "hidden_channels", "provenance")
+    facts = {"level": task.task, **{name: getattr(task, name) for name in names}}
     content = {name: tensor.contiguous() for name, tensor in tensors.items()}
     write_bytes(path, save(content, {"task": json.dumps(facts), "truths": json.dumps(truths)}))
 
 
-def read_task(path: Path) -> SuiteTask:
+def read_task(path: Path) -> Benchmark:
     """Reads what :func:`write_task` wrote."""
     tensors, metadata = read_safetensors(path)
     facts, truths = json.loads(metadata["task"]), json.loads(metadata["truths"])
     num_nodes, num_edges = tensors["num_nodes"].tolist(), tensors["num_edges"].tolist()
-    labels = [tensors["y"]] if facts["level"] == "node" else tensors["y"].split(1)
+    level, test = facts.pop("level"), tensors["test"]
+    labels = [tensors["y"]] if level == "node" else tensors["y"].split(1)
     xs = tensors["x"].float().split(num_nodes)
     edges = tensors["edge_index"].long().split(num_edges, dim=1)
-    return SuiteTask(
+    return Benchmark(
+        task=level,
         graphs=[Data(x=x, edge_index=edge, y=y) for x, edge, y in zip(xs, edges, labels, strict=True)],
-        truths=dict(zip(tensors["test"].tolist(), map(_truth, truths), strict=True)),
-        splits={"test": tensors["test"]},
+        truths=dict(zip(test.tolist(), map(_truth, truths), strict=True)),
+        index=test,
+        splits={"test": test},
+        source="generated",
         **facts,
     )
 
@@ -128,7 +133,7 @@ def _small(numbers: Tensor) -> Tensor:
     return numbers
 
 
-def _cora(seed: int) -> SuiteTask:
+def _cora(seed: int) -> Benchmark:
     """Cora; its nodes are cut into five parts of each half, so seeds that are five apart explain the same nodes."""
     return citation.make_cora_task(SEEDS[half_of(seed)][seed % 5])
 

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from gflowbench import demonstration
 from gflowbench.cli.demo import demonstrate
-from gflowbench.demonstration import Exhibit
 from gflowbench.protocol import Loaded, Problem
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.report.run_folder import Run
@@ -18,13 +17,10 @@ app = typer.Typer()
 app.command()(demonstrate)
 app.callback()(lambda: None)
 
-QUICK = {"epochs": 3, "num_contexts": 4, "max_nodes": 3}
-
 
 def exhibit(name, model, benchmark):
-    facts = {"gnn_accuracies": {"test": 1.0}}
-    loaded = Loaded(model, benchmark, benchmark.index, facts)
-    return Exhibit(loaded, Problem(name, "trained", lambda: loaded), dict(QUICK))
+    loaded = Loaded(model, benchmark, benchmark.index, {"gnn_accuracies": {"test": 1.0}})
+    return Problem(name, "trained", lambda: loaded)
 
 
 @pytest.fixture
@@ -33,7 +29,7 @@ def small(monkeypatch, two_triangles, molecules, count_neighbors, mean_degree):
     found = [exhibit("tree-cycles", count_neighbors, two_triangles), exhibit("ba-2motifs", mean_degree, molecules)]
     monkeypatch.setattr(demonstration, "exhibits", lambda folder, seed, progress: found)
     monkeypatch.setattr(demonstration, "PEERS", {"gnnexplainer": {"epochs": 2}})
-    return found
+    monkeypatch.setattr(demonstration, "OURS", {"max_nodes": 3})
 
 
 def test_from_nothing_to_a_report(small, tmp_path):

@@ -5,7 +5,7 @@ from gflowbench.datasets.benchmark import Benchmark
 from gflowbench.datasets.graph_sst2 import sentence_graphs
 from gflowbench.datasets.loading import NAMES, load
 from gflowbench.datasets.reference import reference_folder
-from gflowbench.datasets.statistics import Statistics, side_by_side, statistics
+from gflowbench.datasets.statistics import Statistics, statistics
 
 __all__ = [
     "NAMES",
@@ -15,6 +15,5 @@ __all__ = [
     "load",
     "reference_folder",
     "sentence_graphs",
-    "side_by_side",
     "statistics",
 ]

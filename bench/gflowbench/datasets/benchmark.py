@@ -1,15 +1,16 @@
-"""A benchmark: graphs, the instances to explain in them, and where the graphs come from."""
+"""A benchmark: graphs, the instances to explain in them, what decides their labels, and where the graphs come from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from gflowbench.datasets.motif_truth import complete_ground_truth, role_in_motif
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowexplainer.errors import DatasetError, one_of
 
 
@@ -31,7 +32,12 @@ class Benchmark:
         source: ``"generated"``, ``"published"``, ``"downloaded"`` or ``"user"``.
         provenance: A sentence: seed and sizes, or file and checksum; for text, which edges and vectors.
         motif_size: Number of nodes of one motif where it is fixed, the ``k`` of the accuracy metric.
-        splits: Graph tasks: positions of ``train``, ``val`` and ``test`` graphs. Empty for node tasks.
+        splits: Node ids or positions of graphs of ``train``, ``val`` and ``test``; empty where masks on the graph of a
+            node task say it.
+        mode: What is predicted, as PyG calls it: ``"multiclass_classification"`` or ``"regression"``.
+        truths: What decides each instance, where it is not on the graphs; kept apart, so that no explainer sees it.
+        num_layers: Message-passing steps that a GNN needs for it; ``None`` where GNNs come with their own.
+        hidden_channels: Width that a GNN needs for it.
     """
 
     name: str
@@ -43,6 +49,39 @@ class Benchmark:
     provenance: str
     motif_size: int | None = None
     splits: dict[str, Tensor] = field(default_factory=dict)
+    mode: str = "multiclass_classification"
+    truths: dict[int, TaskTruth] = field(default_factory=dict)
+    num_layers: int | None = None
+    hidden_channels: int = 32
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether values are predicted, not classes."""
+        return self.mode == "regression"
+
+    def labels(self, instances: Tensor | None = None) -> Tensor:
+        """Returns the class or value of each of ``I`` instances, shape ``[I]``; of all nodes or graphs by default."""
+        if self.task == "node":
+            return self.graphs[0].y if instances is None else self.graphs[0].y[instances]
+        graphs = self.graphs if instances is None else [self.graphs[i] for i in instances.tolist()]
+        return torch.cat([graph.y.view(-1) for graph in graphs])
+
+    def instances(self, combinations: Sequence[Combination] | None = None) -> list[int]:
+        """Returns the instances of :attr:`index` whose truth is known, in order.
+
+        Args:
+            combinations: Only those whose truth combines like this; by default all that have something to find.
+        """
+        wanted = set(Combination) - {Combination.NONE} if combinations is None else set(combinations)
+        return [i for i in self.index.tolist() if i in self.truths and self.truths[i].combination in wanted]
+
+    def select(self, instances: Sequence[int]) -> Benchmark:
+        """Returns the benchmark of some instances, in their order; graphs are numbered anew."""
+        if self.task == "node":
+            return replace(self, index=torch.tensor(instances))
+        truths = {place: self.truths[i] for place, i in enumerate(instances) if i in self.truths}
+        graphs = [self.graphs[i] for i in instances]
+        return replace(self, graphs=graphs, index=torch.arange(len(graphs)), truths=truths, splits={})
 
     @property
     def data(self) -> Data:

@@ -1,4 +1,4 @@
-"""Splits 80 / 10 / 10, with the cuts of the published files."""
+"""Splits of datasets: 80 / 10 / 10 with the cuts of the published files, and 70 / 10 / 20 of generated tasks."""
 
 from __future__ import annotations
 
@@ -37,3 +37,11 @@ def add_masks(graph: Data, permutation: np.ndarray) -> Data:
 def published_permutation(count: int) -> np.ndarray:
     """The shuffle of the published graph datasets, from a local generator. Shape ``[count]``."""
     return np.random.RandomState(42).permutation(count)
+
+
+def cut_in_order(num_instances: int, *, val: float = 0.1, test: float = 0.2) -> dict[str, Tensor]:
+    """Cuts ``num_instances`` that are already in random order into train, validation and test instances."""
+    num_val, num_test = round(val * num_instances), round(test * num_instances)
+    ends = [num_instances - num_val - num_test, num_instances - num_test]
+    everything = torch.arange(num_instances)
+    return {"train": everything[: ends[0]], "val": everything[ends[0] : ends[1]], "test": everything[ends[1] :]}

@@ -52,7 +52,7 @@ class Subject(TaskInputs):
         max_nodes: int | None = None,
         return_type: str = "raw",
         num_hops: int | None = None,
-        mode: str = "multiclass_classification",
+        mode: str | None = None,
     ) -> Subject:
         """Cuts the instances of a benchmark out and evaluates the model on them, on the model's device.
 
@@ -62,8 +62,8 @@ class Subject(TaskInputs):
             index: Other ids to explain instead of those.
             max_nodes: Size bound of an explanation; by default the benchmark's motif size and one more.
             return_type: What the model returns: ``"raw"`` scores, ``"probs"`` or ``"log_probs"``.
-            num_hops: Message-passing layers of the model; counted if not given.
-            mode: What it predicts: ``"multiclass_classification"``, ``"binary_classification"`` or ``"regression"``.
+            num_hops: Message-passing layers of the model; the benchmark's if not given, or counted.
+            mode: What it predicts; the benchmark's if not given.
         """
         if max_nodes is None:
             size = motif_size(benchmark)
@@ -72,7 +72,10 @@ class Subject(TaskInputs):
             raise ConfigError(f"'max_nodes' must be at least 1 (got {max_nodes}).")
         device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
         ids = torch.as_tensor(benchmark.index if index is None else index, device=device).reshape(-1)
-        predictor = Predictor(model, level=benchmark.task, mode=mode, return_type=return_type, num_hops=num_hops)
+        hops = benchmark.num_layers if num_hops is None else num_hops
+        predictor = Predictor(
+            model, level=benchmark.task, mode=mode or benchmark.mode, return_type=return_type, num_hops=hops
+        )
         graphs = [graph.to(device) for graph in benchmark.graphs]
         task = task_of(predictor, graphs[0] if benchmark.task == "node" else graphs, Request(ids))
         return cls(**vars(task.inputs()), name=benchmark.name, max_nodes=max_nodes)

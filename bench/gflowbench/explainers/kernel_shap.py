@@ -67,7 +67,7 @@ class GNNShap(KernelShap):
     """Scores edges by their Shapley values."""
 
     name = "gnnshap"
-    game = EdgeGame
+    game: ClassVar[Callable[[Subject], Game]] = EdgeGame
 
     def scores(self, subject: Subject, values: Tensor) -> Scores:
         """Makes scores of the values of edges."""

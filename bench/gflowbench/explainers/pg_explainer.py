@@ -44,7 +44,7 @@ class PGExplainer(Peer):
     """
 
     name = "pgexplainer"
-    positive = ("epochs", "learning_rate", "first_temperature", "last_temperature")
+    positive: ClassVar[tuple[str, ...]] = ("epochs", "learning_rate", "first_temperature", "last_temperature")
     usual_size: ClassVar[float] = 0.05
     """Weight of the size of a mask that the authors and PyG begin with."""
     sizes: ClassVar[dict[str, float]] = {"tree-cycles": 0.2, "ba-community": 0.01, "mutagenicity": 0.2}

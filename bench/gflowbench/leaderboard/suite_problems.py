@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from gflowbench.datasets import Benchmark
-from gflowbench.explainers.interface import Subject
-from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.models import MODELS
 from gflowbench.protocol.printed_numbers import DATASETS
 from gflowbench.protocol.problems import Loaded, Problem, problem
 from gflowbench.suites.halves import seeds_of
 from gflowexplainer.errors import DatasetError, one_of
-
-if TYPE_CHECKING:
-    from gflowbench.suites.task import SuiteTask, TaskTruth
 
 LINK_TASKS = ("user-item-attr", "motif-links")
 SUITES = ("paper", "logic", "molecules", "compounds", "real", "null", "published", "links")
@@ -120,58 +115,13 @@ def load_task(suite: str, task: str, gnn: str, seed: int, num_cases: int, out: P
     if not ready.learned or not ready.cases:
         raise DatasetError(f"The {gnn} of seed {seed} has not learned '{task}' (score {ready.score:.3f}): left out.")
     instances = [case.instance for case in ready.cases]
-    made = ready.task
-    graphs = made.graphs if made.level == "node" else [made.graphs[i] for i in instances]
-    index = torch.tensor(instances) if made.level == "node" else torch.arange(len(instances))
-    benchmark = Benchmark(
-        name=task,
-        task=made.level,
-        graphs=graphs,
-        index=index,
-        num_classes=made.num_classes,
-        source="generated" if suite == "logic" else "downloaded",
-        provenance=made.provenance,
-        motif_size=truth_size(made, instances) or _SIZE,
-    )
-    facts: dict[str, Any] = {"gnn": f"{gnn} trained here, seed {seed}", "gnn_score": ready.score}
-    truths = {int(place): made.truths[i] for place, i in zip(index, instances, strict=True) if i in made.truths}
-    read = partial(read_truth, truths) if truths else None
-    score = partial(measure, ready, suite, seed)
-    return Loaded(ready.model, benchmark, index, facts, read, made.mode, score, made.num_layers)
+    benchmark = replace(ready.task.select(instances), motif_size=truth_size(ready.task, instances) or _SIZE)
+    facts = {"gnn": f"{gnn} trained here, seed {seed}", "gnn_score": ready.score}
+    return Loaded(ready.model, benchmark, benchmark.index, facts, partial(measure, ready, suite, seed))
 
 
-def truth_size(task: SuiteTask, instances: Sequence[int]) -> int | None:
+def truth_size(task: Benchmark, instances: Sequence[int]) -> int | None:
     """Returns the median number of nodes that decide an instance; ``None`` where nobody knows."""
     sizes = [int(task.truths[i].union.sum()) for i in instances if i in task.truths]
     sizes = [size for size in sizes if size]
     return int(torch.tensor(sizes).median()) if sizes else None
-
-
-def read_truth(truths: dict[int, TaskTruth], inputs: Subject) -> GroundTruth:
-    """Reads the truth of instances off: the nodes of all parts, and the edges inside a part.
-
-    Args:
-        truths: What decides each instance, by its id.
-        inputs: Instances cut out of the task's graphs.
-    """
-    instances = inputs.instances
-    node = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
-    edge = torch.zeros(instances.edge_index.size(1), dtype=torch.bool, device=instances.device)
-    for number, index in enumerate(inputs.index.tolist()):
-        truth = truths.get(index)
-        if truth is None:
-            continue
-        nodes = slice(int(instances.ptr[number]), int(instances.ptr[number + 1]))
-        edges = slice(int(instances.edge_ptr[number]), int(instances.edge_ptr[number + 1]))
-        ids = instances.node_id[nodes]
-        node[nodes] = truth.union.to(ids.device)[ids]
-        ends = instances.node_id[instances.edge_index[:, edges]]
-        for part in truth.parts or (tuple(truth.union.nonzero().view(-1).tolist()),):
-            edge[edges] |= _inside(ends, part)
-    return GroundTruth(edge, edge, node)
-
-
-def _inside(ends: Tensor, part: Sequence[int]) -> Tensor:
-    """Tells which edges ``[2, e]`` have both ends in a part."""
-    members = torch.tensor(list(part), dtype=torch.long, device=ends.device)
-    return torch.isin(ends, members).all(dim=0) & (ends[0] != ends[1])

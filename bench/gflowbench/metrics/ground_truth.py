@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
+    from gflowbench.datasets.task_truth import TaskTruth
     from gflowbench.explainers.interface import Subject
 
 
@@ -32,10 +34,13 @@ class GroundTruth:
         """Reads the ground truth off at the instances; ``None`` where the benchmark has none.
 
         Args:
-            benchmark: Its graphs carry ``edge_motif`` ``[E]`` and ``motif_id`` ``[N]``.
+            benchmark: It knows the truths of instances, or its graphs carry ``edge_motif`` ``[E]`` and ``motif_id``
+                ``[N]``.
             inputs: Instances cut out of these graphs.
         """
         instances = inputs.instances
+        if benchmark.truths:
+            return cls._of_truths(benchmark.truths, inputs)
         graphs = benchmark.graphs if instances.level == "node" else [benchmark.graphs[i] for i in inputs.index.tolist()]
         if not all("edge_motif" in graph and "motif_id" in graph for graph in graphs):
             return None
@@ -47,3 +52,23 @@ class GroundTruth:
             return cls(edge & belongs[instances.edge_index].all(dim=0), edge, belongs)
         edge = torch.cat([graph.edge_motif for graph in graphs]).to(device)
         return cls(edge, edge, torch.cat([graph.motif_id for graph in graphs]).to(device) >= 0)
+
+    @classmethod
+    def _of_truths(cls, truths: Mapping[int, TaskTruth], inputs: Subject) -> GroundTruth:
+        """Marks the nodes of all parts of the truth of each instance, and the edges inside a part."""
+        instances = inputs.instances
+        node = torch.zeros(instances.num_nodes, dtype=torch.bool, device=instances.device)
+        edge = torch.zeros(instances.edge_index.size(1), dtype=torch.bool, device=instances.device)
+        for number, index in enumerate(inputs.index.tolist()):
+            truth = truths.get(index)
+            if truth is None:
+                continue
+            nodes = slice(int(instances.ptr[number]), int(instances.ptr[number + 1]))
+            edges = slice(int(instances.edge_ptr[number]), int(instances.edge_ptr[number + 1]))
+            union = truth.union.to(instances.device)
+            node[nodes] = union[instances.node_id[nodes]]
+            ends = instances.node_id[instances.edge_index[:, edges]]
+            for part in truth.parts or (union.nonzero().view(-1).tolist(),):
+                members = torch.tensor(part, dtype=torch.long, device=ends.device)
+                edge[edges] |= torch.isin(ends, members).all(dim=0) & (ends[0] != ends[1])
+        return cls(edge, edge, node)

@@ -16,7 +16,7 @@ from gflowbench.datasets import Benchmark
 from gflowbench.models.architecture import Architecture
 from gflowbench.models.descent import Descent, descend
 from gflowbench.models.initialization import centre
-from gflowbench.models.model_accuracy import Accuracy, accuracies, labels, logits, splits
+from gflowbench.models.model_accuracy import Accuracy, accuracies, logits, splits
 from gflowbench.models.networks import GraphNetwork, NodeNetwork, build
 from gflowbench.models.recipes import Recipe, recipe_for
 from gflowbench.models.weights import save_weights
@@ -128,7 +128,7 @@ def _fit(
 ) -> tuple[dict[str, list[float]], int]:
     """Trains ``model`` in place, gives it its best weights, and returns the curves and the best epoch."""
     parts = splits(benchmark)
-    val_truth = labels(benchmark)[parts["val"]].to(next(model.parameters()).device)
+    val_truth = benchmark.labels(parts["val"]).to(next(model.parameters()).device)
     loader = None
     if benchmark.task == "graph":
         loader = DataLoader(

@@ -38,7 +38,7 @@ def accuracies(model: nn.Module, benchmark: Benchmark, batch_size: int = 256) ->
     Returns:
         One :class:`Accuracy` for each of ``"train"``, ``"val"``, ``"test"``.
     """
-    right = logits(model, benchmark, batch_size).argmax(dim=1).cpu() == labels(benchmark)
+    right = logits(model, benchmark, batch_size).argmax(dim=1).cpu() == benchmark.labels()
     return {name: Accuracy(int(right[members].sum()), members.numel()) for name, members in splits(benchmark).items()}
 
 
@@ -72,16 +72,9 @@ def logits(model: nn.Module, benchmark: Benchmark, batch_size: int = 256, member
     return answer if benchmark.task == "graph" or members is None else answer[members.to(device)]
 
 
-def labels(benchmark: Benchmark) -> Tensor:
-    """Returns the true class of every node, or of every graph, of the benchmark, shape ``[*]``."""
-    if benchmark.task == "node":
-        return benchmark.graphs[0].y
-    return torch.cat([graph.y.reshape(1) for graph in benchmark.graphs])
-
-
 def splits(benchmark: Benchmark) -> dict[str, Tensor]:
     """Returns the positions of the nodes or graphs of each split."""
-    if benchmark.task == "node":
+    if benchmark.task == "node" and not benchmark.splits:
         graph = benchmark.graphs[0]
         masks = {name: getattr(graph, f"{name}_mask", None) for name in SPLITS}
         found = {name: mask.nonzero().reshape(-1) for name, mask in masks.items() if mask is not None}

@@ -115,7 +115,8 @@ def measure(problem: Problem, lengths: Lengths, device: str) -> dict[str, Any]:
 def _timed(name: str, subject: Subject, lengths: Lengths, clock: _Clock) -> dict[str, Any]:
     learning = _learning(name, subject, lengths)
     if learning is None:
-        explainer = create(name, **({"epochs": 20} if lengths.short and "explainer" in name else {}))
+        few: dict[str, Any] = {"epochs": 20} if lengths.short and "explainer" in name else {}
+        explainer = create(name, **few)
         explainer.fit(subject, 0)  # once without the clock: first calls of a kernel are slow
         preparation = clock.once(lambda: explainer.fit(subject, 0))
         fitting: dict[str, Any] = {"preparation": preparation, "epoch": None, "fit": preparation}

@@ -40,8 +40,6 @@ class InstanceTask:
             loaded.benchmark,
             loaded.index,
             max_nodes=max_nodes,
-            mode=loaded.mode,
-            num_hops=loaded.num_hops,
         )
         return cls(loaded, subject)
 
@@ -84,7 +82,7 @@ class InstanceTask:
         instances = self.subject.instances
         scores.check(instances, explainer.name)
         loaded = self.loaded
-        truth = GroundTruth.of(loaded.benchmark, self.subject) if loaded.truth is None else loaded.truth(self.subject)
+        truth = GroundTruth.of(loaded.benchmark, self.subject)
         metrics, selected = measure(self.subject, scores, truth, top_k=self._top_k(settings), settings=settings.metrics)
         if loaded.score is not None:
             metrics |= loaded.score(explainer, self.subject, scores)

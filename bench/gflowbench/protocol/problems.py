@@ -15,7 +15,6 @@ from gflowexplainer.errors import one_of
 if TYPE_CHECKING:
     from gflowbench.datasets import Benchmark
     from gflowbench.explainers.interface import Explainer, Scores, Subject
-    from gflowbench.metrics.ground_truth import GroundTruth
 
     _Parts = tuple[nn.Module, Benchmark, dict[str, Any]]
 
@@ -34,20 +33,14 @@ class Loaded:
         benchmark: The dataset.
         index: What is explained, shape ``[I]``.
         facts: Where both come from, for the record.
-        truth: Reads the truth off at instances that are cut out, where it is not on the graphs of the benchmark.
-        mode: What the GNN predicts, as PyG calls it.
         score: Measures more of what an explainer said, where there is more to measure than the metrics of all.
-        num_hops: Message-passing layers of the GNN; counted if not given.
     """
 
     model: nn.Module
     benchmark: Benchmark
     index: Tensor
     facts: dict[str, Any] = field(default_factory=dict)
-    truth: Callable[[Subject], GroundTruth] | None = None
-    mode: str = "multiclass_classification"
     score: Callable[[Explainer, Subject, Scores], dict[str, float]] | None = None
-    num_hops: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +77,7 @@ def problem(
     device: str = "cpu",
     weights: Path | None = None,
     progress: bool = False,
+    **sizes: Any,
 ) -> Problem:
     """Names a dataset and a GNN of this package.
 
@@ -99,6 +93,7 @@ def problem(
         device: Where the GNN runs.
         weights: Folder in which trained GNNs are kept, so that they are trained once.
         progress: Whether training shows a progress bar.
+        **sizes: Sizes of generated data, such as ``num_graphs``, for a GNN that is trained here.
     """
     from gflowbench.datasets import NAMES
     from gflowbench.models import MODELS
@@ -111,8 +106,8 @@ def problem(
     if gnn == PUBLISHED:
         source, architecture = partial(_published, dataset), "gcn"
     else:
-        settings |= {"gnn_seed": seed, "architecture": architecture}
-        source = partial(_trained, dataset, seed, architecture, weights, progress)
+        settings |= {"gnn_seed": seed, "architecture": architecture, **sizes}
+        source = partial(_trained, dataset, seed, architecture, weights, progress, **sizes)
     return Problem(dataset, gnn, partial(_load, source, instances, every, device), settings, architecture)
 
 
@@ -131,13 +126,14 @@ def _published(dataset: str) -> _Parts:
     return load_published(dataset), load(dataset, "published"), {"gnn": "published weights"}
 
 
-def _trained(dataset: str, seed: int, architecture: str, folder: Path | None, progress: bool) -> _Parts:
+def _trained(dataset: str, seed: int, architecture: str, folder: Path | None, progress: bool, **sizes: Any) -> _Parts:
     from gflowbench.datasets import load
     from gflowbench.models import load_weights, read_metadata, train
 
-    benchmark = load(dataset, "generated" if dataset in GENERATED else "auto", seed=seed)
+    benchmark = load(dataset, "generated" if dataset in GENERATED else "auto", seed=seed, **sizes)
     facts: dict[str, Any] = {"gnn": f"{architecture} trained here, seed {seed}"}
-    path = None if folder is None else folder / f"{dataset}-{architecture}-{seed}.safetensors"
+    name = "-".join(map(str, (dataset, *sizes.values(), architecture, seed)))
+    path = None if folder is None else folder / f"{name}.safetensors"
     if path is not None and path.is_file():
         model, accuracies = load_weights(path), read_metadata(path)["accuracies"]
     else:

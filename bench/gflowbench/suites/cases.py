@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.utils import k_hop_subgraph
 
-from gflowbench.suites.gnn_fitting import predict
-from gflowbench.suites.task import SuiteTask, TaskTruth
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.task_truth import TaskTruth
+from gflowbench.models.model_accuracy import logits
 from gflowexplainer.errors import InstanceError
 
 _NODES_AT_ONCE = 60_000
@@ -60,7 +61,7 @@ class Case:
 
 
 def make_cases(
-    model: nn.Module, task: SuiteTask, instances: Sequence[int], *, correct: bool = True, num_hops: int | None = None
+    model: nn.Module, task: Benchmark, instances: Sequence[int], *, correct: bool = True, num_hops: int | None = None
 ) -> list[Case]:
     """Makes the cases of some instances; what is explained is the class that the GNN predicts.
 
@@ -74,11 +75,11 @@ def make_cases(
     members = torch.tensor(list(instances), dtype=torch.long)
     if not members.numel():
         return []
-    classes = None if task.is_regression else predict(model, task, members).argmax(dim=1)
+    classes = None if task.is_regression else logits(model, task, members=members).argmax(dim=1)
     right = torch.ones(len(members), dtype=torch.bool)
     if classes is not None and correct:
         right = classes == task.labels(members)
-    hops = task.num_layers if num_hops is None else num_hops
+    hops = task.num_layers or 0 if num_hops is None else num_hops
     cases = []
     for number, instance in enumerate(members.tolist()):
         if right[number]:
@@ -87,9 +88,9 @@ def make_cases(
     return cases
 
 
-def _case(task: SuiteTask, instance: int, target: int | None, hops: int) -> Case:
+def _case(task: Benchmark, instance: int, target: int | None, hops: int) -> Case:
     truth = task.truths.get(instance)
-    if task.level == "graph":
+    if task.task == "graph":
         graph = task.graphs[instance]
         return Case(instance, graph.x, graph.edge_index, torch.arange(graph.num_nodes), None, target, truth)
     graph = task.graphs[0]

@@ -8,19 +8,20 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gflowbench.datasets import Benchmark
 from gflowbench.datasets.reference import read_reference
-from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, split_score
+from gflowbench.models.descent import Descent
+from gflowbench.suites.gnn_fitting import fit_gnn
 from gflowbench.suites.gnns import SuiteGNN
 from gflowbench.suites.halves import nodes_of_seed
-from gflowbench.suites.task import SuiteTask
 
 FILE = "cora.npz"
 GNNS = ("gcn", "graphsage", "gat")
 _SHAPE = {"hidden_channels": 32, "num_layers": 2, "dropout": 0.6, "normalized": False, "mean": True}
-_SCHEDULE = Schedule(epochs=150, learning_rate=1e-2, weight_decay=5e-4, good_enough=0.0)
+_SCHEDULE = Descent(epochs=150, learning_rate=1e-2, weight_decay=5e-4, good_enough=0.0)
 
 
-def make_cora_task(seed: int, folder: Path | str | None = None) -> SuiteTask:
+def make_cora_task(seed: int, folder: Path | str | None = None) -> Benchmark:
     """Reads Cora with its usual split; the test nodes are those that ``seed`` explains.
 
     Args:
@@ -39,20 +40,20 @@ def make_cora_task(seed: int, folder: Path | str | None = None) -> SuiteTask:
     masks = {name: torch.from_numpy(arrays[f"{name}_mask"]) for name in ("train", "val", "test")}
     splits: dict[str, Tensor] = {name: mask.nonzero().view(-1) for name, mask in masks.items()}
     y = torch.from_numpy(arrays["y"]).long()
-    return SuiteTask(
+    explained = nodes_of_seed(splits["test"], seed)
+    return Benchmark(
         name="cora",
-        level="node",
-        mode="multiclass_classification",
+        task="node",
         graphs=[Data(x=x, edge_index=torch.from_numpy(arrays["edge_index"]).long(), y=y)],
-        truths={},
-        splits={**splits, "all_test": splits["test"], "test": nodes_of_seed(splits["test"], seed)},
+        index=explained,
+        splits=splits,
+        source="published",
         num_classes=int(y.max()) + 1,
         num_layers=2,
         provenance=f"Planetoid's Cora, test nodes of seed {seed}",
     )
 
 
-def fit_cora_gnn(gnn: str, task: SuiteTask, seed: int) -> tuple[SuiteGNN, float]:
+def fit_cora_gnn(gnn: str, task: Benchmark, seed: int) -> tuple[SuiteGNN, float]:
     """Trains a two-layer GNN on the 140 training papers; returns it with its accuracy on all 1000 test papers."""
-    model, _ = fit_gnn(gnn, task, seed, _SCHEDULE, **_SHAPE)
-    return model, split_score(model, task, "all_test")
+    return fit_gnn(gnn, task, seed, _SCHEDULE, **_SHAPE)

@@ -18,11 +18,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
 
-from gflowbench.datasets import load
+from gflowbench.datasets import Benchmark, load
+from gflowbench.datasets.splits import cut_in_order
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites import molecules
 from gflowbench.suites.halves import half_of
 from gflowbench.suites.molecules import ELEMENTS, crippen_label, molecule_graph, rdkit
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth, split
 from gflowexplainer.errors import one_of
 from gflowexplainer.sources.smiles import ATOMS
 
@@ -43,7 +44,7 @@ _SYMBOLS = ("C", "N", "O", "S", "F", "Cl", "Br", "P", "I", "B", "Si", "Se", "Na"
 
 def make_compound_task(
     name: str, seed: int, folder: Path | str | None = None, num_molecules: int | None = None
-) -> SuiteTask:
+) -> Benchmark:
     """Labels the molecules of Mutagenicity by a rule about their groups, or values them by Crippen's logP.
 
     Args:
@@ -74,13 +75,17 @@ def make_compound_task(
         graph = molecule_graph(molecule, smiles, value, is_value=is_value)
         graph.x = _features(name.removeprefix(rule), molecule, smiles, graph.x)
         graphs.append(graph)
-    return SuiteTask(
+    parts = cut_in_order(len(graphs))
+    return Benchmark(
         name=name,
-        level="graph",
+        task="graph",
         mode="regression" if is_value else "multiclass_classification",
         graphs=graphs,
         truths=truths,
-        splits=split(len(graphs)),
+        splits=parts,
+        index=parts["test"],
+        source="published",
+        num_layers=3,
         num_classes=1 if is_value else 2,
         provenance=f"molecules of Mutagenicity, labelled by a rule, seed {seed}, {len(graphs)}",
     )

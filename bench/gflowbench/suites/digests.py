@@ -6,7 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from gflowbench.suites.task import SuiteTask
+from gflowbench.datasets import Benchmark
 from gflowexplainer.report.provenance import code_digest
 
 _PACKAGE = "gflowbench.suites"
@@ -14,7 +14,7 @@ _TRAINING = ("citation", "gnn_fitting", "gnns", "null_cases")
 _SHOWING = ("__init__",)
 
 
-def task_digest(task: SuiteTask) -> str:
+def task_digest(task: Benchmark) -> str:
     """Names the graphs of a task with their labels, and the code that trains GNNs on them."""
     digest = hashlib.sha256(code_digest(*(f"{_PACKAGE}.{name}" for name in _TRAINING)).encode())
     for graph in task.graphs:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,15 +14,12 @@ from gflowbench.explainers.interface import DEFAULT_MAX_NODES, Explainer, Scores
 from gflowbench.explainers.registry import create
 from gflowbench.suites.cases import Case
 from gflowbench.suites.scoring import NodeExplanation
-from gflowbench.suites.task import SuiteTask
 from gflowexplainer import SubgraphExplanation
-
-Explain = Callable[..., list[NodeExplanation]]
 
 
 def explain_cases(
     model: nn.Module,
-    task: SuiteTask,
+    task: Benchmark,
     cases: Sequence[Case],
     *,
     explainer: str,
@@ -44,7 +40,7 @@ def explain_cases(
     """
     if not cases:
         return []
-    bound = {} if max_nodes is None else {"max_nodes": max_nodes}
+    bound: dict[str, Any] = {} if max_nodes is None else {"max_nodes": max_nodes}
     subject = subject_of(model, task, cases, max_nodes)
     made = create(explainer, **bound, **settings)
     made.fit(subject, seed)
@@ -60,21 +56,10 @@ def explanations_of(
     return read_scores(scores, subject, cases)
 
 
-def subject_of(model: nn.Module, task: SuiteTask, cases: Sequence[Case], max_nodes: int | None = None) -> Subject:
+def subject_of(model: nn.Module, task: Benchmark, cases: Sequence[Case], max_nodes: int | None = None) -> Subject:
     """Cuts the instances of some cases out, as every explainer of the bench is given them."""
-    index = [case.instance for case in cases]
-    benchmark = Benchmark(
-        name=task.name,
-        task=task.level,
-        graphs=task.graphs if task.level == "node" else [task.graphs[i] for i in index],
-        index=torch.tensor(index) if task.level == "node" else torch.arange(len(index)),
-        num_classes=task.num_classes,
-        source="generated",
-        provenance=task.provenance,
-    )
-    return Subject.of(
-        model, benchmark, max_nodes=max_nodes or DEFAULT_MAX_NODES, mode=task.mode, num_hops=task.num_layers
-    )
+    chosen = task.select([case.instance for case in cases])
+    return Subject.of(model, chosen, max_nodes=max_nodes or DEFAULT_MAX_NODES)
 
 
 def read_scores(scores: Scores, subject: Subject, cases: Sequence[Case]) -> list[NodeExplanation]:
@@ -116,44 +101,6 @@ def read_explanation(case: Case, explanation: SubgraphExplanation) -> NodeExplan
     )
 
 
-def truth(model: nn.Module, task: SuiteTask, cases: Sequence[Case], **_settings: Any) -> list[NodeExplanation]:
-    """Returns the truth itself: no explainer, but what the GNN says of the right answer."""
-    explanations = []
-    for case in cases:
-        known = case.truth
-        if known is None or not bool(known.union.any()):
-            explanations.append(NodeExplanation(torch.zeros(case.num_nodes, dtype=torch.double)))
-            continue
-        parts = known.parts if known.combination.value != "any" else known.parts[:1]
-        shown = parts or (tuple(known.union.nonzero().view(-1).tolist()),)
-        scores = known.union.double() if known.contributions is None else known.signed.abs()
-        signed = None if known.contributions is None else known.signed
-        explanations.append(NodeExplanation(scores, shown, signed))
-    return explanations
-
-
 def _placed(values: Tensor, place: Tensor, count: int, elsewhere: float) -> Tensor:
     """Puts values of an instance to the places of a case of ``count`` nodes."""
     return torch.full((count,), elsewhere, dtype=values.dtype).index_copy_(0, place.cpu(), values.cpu())
-
-
-_REGISTERED: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "ours": ("gflow", {}),
-    "search": ("gflow", {"inference": "search"}),
-    "random": ("random", {}),
-    "distance": ("distance", {}),
-    "breadth-first": ("breadth-first", {}),
-    "degree": ("degree", {}),
-    "rarity": ("rarity", {}),
-    "probability": ("probability", {}),
-    "occlusion": ("occlusion", {}),
-    "greedy": ("greedy", {}),
-    "saliency": ("saliency", {"of": "features"}),
-    "integrated": ("integrated-gradients", {"of": "features", "steps": 16}),
-    "shapley": ("kernelshap", {}),
-    "gnn-explainer": ("gnnexplainer", {}),
-}
-"""What the suites call an explainer, its name in the registry, and its settings."""
-EXPLAINERS: dict[str, Explain] = {"truth": truth} | {
-    name: partial(explain_cases, explainer=known, **settings) for name, (known, settings) in _REGISTERED.items()
-}

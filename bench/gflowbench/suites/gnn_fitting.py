@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,39 +10,23 @@ from sklearn.metrics import r2_score
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
+from gflowbench.datasets import Benchmark
 from gflowbench.models.descent import Descent, descend
+from gflowbench.models.model_accuracy import logits
 from gflowbench.suites.gnns import Shape, SuiteGNN, build_gnn
-from gflowbench.suites.task import SuiteTask
 
 LEARNED = 0.95
 """Test accuracy, or for values R2, from which on a GNN counts as having learned its task."""
-_PARTITIONS = 4
+_PARTITIONS, _BATCH_SIZE = 4, 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """How long and how fast a GNN is trained.
-
-    Attributes:
-        epochs: Passes over the training instances at most.
-        learning_rate: Of Adam at the start; it falls to zero along a cosine.
-        weight_decay: Of Adam.
-        batch_size: Graphs in one step; node tasks take the whole graph.
-        good_enough: Validation loss at which training ends early; relative to the variance for values.
-    """
-
-    epochs: int = 50
-    learning_rate: float = 5e-3
-    weight_decay: float = 0.0
-    batch_size: int = 64
-    good_enough: float = 2e-3
-
-
-NODE_SCHEDULE = Schedule(epochs=250, learning_rate=1e-2)
+GRAPH_SCHEDULE = Descent(epochs=50, learning_rate=5e-3, good_enough=2e-3)
+NODE_SCHEDULE = Descent(epochs=250, learning_rate=1e-2, good_enough=2e-3)
+"""How GNNs are trained; the loss that is good enough is relative to the variance for values."""
 
 
 def fit_gnn(
-    gnn: str, task: SuiteTask, seed: int, schedule: Schedule | None = None, **shape: float
+    gnn: str, task: Benchmark, seed: int, schedule: Descent | None = None, **shape: float
 ) -> tuple[SuiteGNN, float]:
     """Trains a GNN and keeps the weights of its best epoch: highest validation accuracy, then lowest loss.
 
@@ -58,51 +41,35 @@ def fit_gnn(
         The GNN in eval mode, and its test accuracy or R2.
     """
     if schedule is None:
-        schedule = NODE_SCHEDULE if task.level == "node" else Schedule()
-    fields = {"hidden_channels": task.hidden_channels, "num_layers": task.num_layers, **shape}
-    model = build_gnn(
-        Shape(
-            gnn=gnn,
-            level=task.level,
-            in_channels=task.graphs[0].num_features,
-            out_channels=task.num_classes,
-            **fields,  # type: ignore[arg-type]
-        ),
-        seed,
-    )
+        schedule = NODE_SCHEDULE if task.task == "node" else GRAPH_SCHEDULE
+    model = fresh_gnn(gnn, task, seed, **shape)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         _descend(model, task, schedule, np.random.default_rng(seed))
     return model.eval(), split_score(model, task)
 
 
+def fresh_gnn(gnn: str, task: Benchmark, seed: int, **shape: float) -> SuiteGNN:
+    """Returns a GNN of the size that a task needs, with weights drawn from ``seed``."""
+    fields = {"hidden_channels": task.hidden_channels, "num_layers": task.num_layers, **shape}
+    sizes = {"in_channels": task.graphs[0].num_features, "out_channels": task.num_classes}
+    return build_gnn(Shape(gnn=gnn, level=task.task, **sizes, **fields), seed)  # type: ignore[arg-type]
+
+
 @torch.no_grad()
-def split_score(model: nn.Module, task: SuiteTask, split: str = "test") -> float:
+def split_score(model: nn.Module, task: Benchmark, split: str = "test") -> float:
     """Returns the accuracy, or for values R2, on a split."""
     members = task.splits[split]
-    output = predict(model, task, members)
-    truth = task.labels(members)
+    output, truth = logits(model, task, members=members), task.labels(members)
     if task.is_regression:
         return float(r2_score(truth.numpy(), output[:, 0].numpy()))
     return float((output.argmax(dim=1) == truth).double().mean())
 
 
-@torch.no_grad()
-def predict(model: nn.Module, task: SuiteTask, members: Tensor, batch_size: int = 256) -> Tensor:
-    """Returns logits or values of instances on their whole graphs, shape ``[I, C]``."""
-    if task.level == "node":
-        return model(task.graphs[0].x, task.graphs[0].edge_index)[members]
-    outputs = []
-    for chunk in members.split(batch_size):
-        batch = Batch.from_data_list([task.graphs[i] for i in chunk.tolist()])
-        outputs.append(model(batch.x, batch.edge_index, batch.batch))
-    return torch.cat(outputs)
-
-
-def _descend(model: SuiteGNN, task: SuiteTask, schedule: Schedule, rng: np.random.Generator) -> None:
+def _descend(model: SuiteGNN, task: Benchmark, schedule: Descent, rng: np.random.Generator) -> None:
     """Trains ``model`` in place."""
     spread = float(task.labels(task.splits["train"]).var()) if task.is_regression else 1.0
-    partitions = _partitions(task, schedule.batch_size, rng)
+    partitions = _partitions(task, rng)
     validation = _batch(task, task.splits["val"])
 
     def losses(epoch: int) -> Iterator[tuple[Tensor, int]]:
@@ -114,11 +81,10 @@ def _descend(model: SuiteGNN, task: SuiteTask, schedule: Schedule, rng: np.rando
         accuracy = 0.0 if task.is_regression else split_score(model, task, "val")
         return accuracy, float(_loss(model, task, validation)) / spread
 
-    how = Descent(schedule.epochs, schedule.learning_rate, schedule.weight_decay, good_enough=schedule.good_enough)
-    descend(model, how, losses, validate)
+    descend(model, schedule, losses, validate)
 
 
-def _loss(model: nn.Module, task: SuiteTask, batch: Data) -> Tensor:
+def _loss(model: nn.Module, task: Benchmark, batch: Data) -> Tensor:
     output = model(batch.x, batch.edge_index, batch.get("batch"))
     if "members" in batch:
         output = output[batch.members]
@@ -127,18 +93,18 @@ def _loss(model: nn.Module, task: SuiteTask, batch: Data) -> Tensor:
     return nn.functional.cross_entropy(output, batch.y)
 
 
-def _partitions(task: SuiteTask, batch_size: int, rng: np.random.Generator) -> list[list[Data]]:
+def _partitions(task: Benchmark, rng: np.random.Generator) -> list[list[Data]]:
     """Puts the training graphs into batches, a few times anew: doing so every epoch would take most of the time."""
     train = task.splits["train"]
-    if task.level == "node":
+    if task.task == "node":
         return [[_batch(task, train)]]
     orders = [train[torch.from_numpy(rng.permutation(len(train)))] for _ in range(_PARTITIONS)]
-    return [[_batch(task, chunk) for chunk in order.split(batch_size)] for order in orders]
+    return [[_batch(task, chunk) for chunk in order.split(_BATCH_SIZE)] for order in orders]
 
 
-def _batch(task: SuiteTask, members: Tensor) -> Data:
+def _batch(task: Benchmark, members: Tensor) -> Data:
     """Returns the graphs of ``members`` as one, with the labels of ``members`` as ``y``."""
-    if task.level == "node":
+    if task.task == "node":
         graph = task.graphs[0]
         return Data(x=graph.x, edge_index=graph.edge_index, members=members, y=graph.y[members])
     batch = Batch.from_data_list([task.graphs[i] for i in members.tolist()])

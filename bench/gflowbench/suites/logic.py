@@ -12,8 +12,8 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gflowbench.datasets.motifs import Motif
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.pieces import COLOURS, Assembly, Palette, coloured, renamed
-from gflowbench.suites.task import Combination, TaskTruth
 
 Made = tuple[Data, TaskTruth]
 VALUES = (1.0, -0.75)

@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.splits import cut_in_order
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.halves import half_of
 from gflowbench.suites.pieces import COLOURS
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth, split
 
 COLOURS_OF = {"development": (1, 2), "judging": (3, 0)}
 """For each half: the colour next to the explained node, and the one behind it."""
@@ -20,7 +22,7 @@ _SIZES = (10, 25)
 _MORE_EDGES = 0.25
 
 
-def chain(seed: int, num_graphs: int) -> SuiteTask:
+def chain(seed: int, num_graphs: int) -> Benchmark:
     """Class 1: a neighbour of the first colour that has one of the second. The truth is each such chain.
 
     Args:
@@ -49,10 +51,20 @@ def chain(seed: int, num_graphs: int) -> SuiteTask:
     }
     members = {
         key: torch.cat([torch.arange(begin[i], begin[i + 1]) for i in ids.tolist()])
-        for key, ids in split(num_graphs).items()
+        for key, ids in cut_in_order(num_graphs).items()
     }
-    provenance = f"generated, seed {seed}, {num_graphs} components"
-    return SuiteTask("chain", "node", "multiclass_classification", [graph], truths, members, provenance=provenance)
+    return Benchmark(
+        name="chain",
+        task="node",
+        graphs=[graph],
+        index=members["test"],
+        num_classes=2,
+        source="generated",
+        provenance=f"generated, seed {seed}, {num_graphs} components",
+        splits=members,
+        truths=truths,
+        num_layers=3,
+    )
 
 
 def _component(size: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Batch, Data
 
+from gflowbench.datasets import Benchmark
 from gflowbench.datasets.motifs import Motif, cycle
+from gflowbench.datasets.splits import cut_in_order
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.halves import half_of
 from gflowbench.suites.pieces import COLOURS, Assembly, coloured, renamed
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth, split
 
 REACH = 2
 """Steps within which a motif counts."""
@@ -26,12 +28,12 @@ VALUES = (1.0, -1.0)
 Labelled = tuple[torch.Tensor, dict[int, TaskTruth]]
 
 
-def distance(seed: int, num_graphs: int) -> SuiteTask:
+def distance(seed: int, num_graphs: int) -> Benchmark:
     """Class 1: a motif within two steps. The truth is each such motif with the nearest way to it."""
     return _node_task("distance", seed, num_graphs, _near_motif, "multiclass_classification")
 
 
-def node_sum(seed: int, num_graphs: int) -> SuiteTask:
+def node_sum(seed: int, num_graphs: int) -> Benchmark:
     """A value: rings of the first colour within two steps count +1, rings of the second colour -1."""
     return _node_task("sum-node", seed, num_graphs, _near_values, "regression")
 
@@ -76,14 +78,14 @@ def _near_values(tree: Assembly, planted: list[tuple[tuple[int, ...], int]], new
     return values, truths
 
 
-def _node_task(name: str, seed: int, num_graphs: int, label: Callable[..., Labelled], mode: str) -> SuiteTask:
+def _node_task(name: str, seed: int, num_graphs: int, label: Callable[..., Labelled], mode: str) -> Benchmark:
     """Makes the components and joins them to one graph; each component lies in one split."""
     rng = np.random.default_rng(seed)
     first, second, decoys = rings_of(seed)
     graphs: list[Data] = []
     truths: dict[int, TaskTruth] = {}
     members: dict[str, list[int]] = {"train": [], "val": [], "test": []}
-    splits = {int(i): key for key, ids in split(num_graphs).items() for i in ids}
+    splits = {int(i): key for key, ids in cut_in_order(num_graphs).items() for i in ids}
     begin = 0
     for number in range(num_graphs):
         tree = Assembly(int(rng.integers(8, 16)), rng)
@@ -101,13 +103,16 @@ def _node_task(name: str, seed: int, num_graphs: int, label: Callable[..., Label
         begin += len(new)
     whole = Batch.from_data_list(graphs)
     union = Data(x=whole.x, edge_index=whole.edge_index, y=whole.y)
-    return SuiteTask(
+    parts = {key: torch.tensor(ids, dtype=torch.long) for key, ids in members.items()}
+    return Benchmark(
         name=name,
-        level="node",
+        task="node",
         mode=mode,
         graphs=[union],
         truths={node: replace(truth, num_nodes=begin) for node, truth in truths.items()},
-        splits={key: torch.tensor(ids, dtype=torch.long) for key, ids in members.items()},
+        splits=parts,
+        index=parts["test"],
+        source="generated",
         num_classes=1 if mode == "regression" else 2,
         num_layers=4,
         provenance=f"generated, seed {seed}, {num_graphs} components",

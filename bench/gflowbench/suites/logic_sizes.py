@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from gflowbench.datasets.motifs import Motif, cycle, house
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.logic import Made, separate_colours
 from gflowbench.suites.pieces import Assembly, Palette, coloured, holds, lattice, renamed
-from gflowbench.suites.task import Combination, TaskTruth
 
 
 @lru_cache

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.splits import cut_in_order
+from gflowbench.datasets.task_truth import TaskTruth
 from gflowbench.suites import logic, logic_nodes
 from gflowbench.suites.logic_chains import chain
 from gflowbench.suites.logic_sizes import sizes
 from gflowbench.suites.pieces import Palette, palette_of
-from gflowbench.suites.task import SuiteTask, TaskTruth, split
 from gflowexplainer.errors import ConfigError, one_of
 
 RULES: dict[str, Callable[[np.random.Generator, Palette, int], logic.Made]] = {
@@ -31,7 +33,7 @@ NAMES = (*RULES, *NODE_TASKS)
 NUM_GRAPHS = {name: 2500 if name in RULES else 900 for name in NAMES}
 
 
-def make_logic_task(name: str, seed: int, num_graphs: int | None = None) -> SuiteTask:
+def make_logic_task(name: str, seed: int, num_graphs: int | None = None) -> Benchmark:
     """Generates a logic task. The same seed gives the same graphs; no global random state is read or changed.
 
     Args:
@@ -53,13 +55,17 @@ def make_logic_task(name: str, seed: int, num_graphs: int | None = None) -> Suit
         graphs.append(graph)
         truths[position] = truth
     value = name == "sum-graph"
-    return SuiteTask(
+    parts = cut_in_order(number)
+    return Benchmark(
         name=name,
-        level="graph",
+        task="graph",
         mode="regression" if value else "multiclass_classification",
         graphs=graphs,
         truths=truths,
-        splits=split(number),
+        splits=parts,
+        index=parts["test"],
+        source="generated",
+        num_layers=3,
         num_classes=1 if value else classes,
         provenance=f"generated, seed {seed}, {number} graphs",
     )

@@ -14,8 +14,10 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.splits import cut_in_order
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.halves import half_of
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth, split
 from gflowexplainer.errors import ConfigError, one_of
 
 NAMES = ("group", "group-and-group", "group-without-group", "crippen")
@@ -56,7 +58,7 @@ GROUPS = {"development": (THIOPHENE, NITRILE, SULFONE), "judging": (FURAN, UREA,
 """For each half: the group of the first rule, then A and B of the others."""
 
 
-def make_molecule_task(name: str, seed: int, num_graphs: int | None = None) -> SuiteTask:
+def make_molecule_task(name: str, seed: int, num_graphs: int | None = None) -> Benchmark:
     """Generates a molecule task. The same seed gives the same molecules.
 
     Args:
@@ -84,13 +86,17 @@ def make_molecule_task(name: str, seed: int, num_graphs: int | None = None) -> S
             continue
         truths[len(graphs)] = truth
         graphs.append(molecule_graph(molecule, smiles, value, is_value=name == "crippen"))
-    return SuiteTask(
+    parts = cut_in_order(number)
+    return Benchmark(
         name=name,
-        level="graph",
+        task="graph",
         mode="regression" if name == "crippen" else "multiclass_classification",
         graphs=graphs,
         truths=truths,
-        splits=split(number),
+        splits=parts,
+        index=parts["test"],
+        source="generated",
+        num_layers=3,
         num_classes=1 if name == "crippen" else 2,
         provenance=f"generated molecules, seed {seed}, {number}",
     )

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.cases import Case, make_cases, predict_kept
-from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, split_score
-from gflowbench.suites.gnns import Shape, SuiteGNN, build_gnn
+from gflowbench.suites.gnn_fitting import GRAPH_SCHEDULE, fit_gnn, fresh_gnn, split_score
+from gflowbench.suites.gnns import SuiteGNN
 from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.scoring import Part
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
 from gflowexplainer.errors import one_of
 
 NAMES = ("random-weights", "noise-labels", "absence-class", "real")
@@ -30,70 +31,40 @@ NAMES = ("random-weights", "noise-labels", "absence-class", "real")
 _RANDOM_SETS = 50
 _QUANTILE = 0.95
 _MARGIN = 0.1
-_SCHEDULES = {"noise-labels": Schedule(epochs=20)}
+_SCHEDULES = {"noise-labels": replace(GRAPH_SCHEDULE, epochs=20)}
 
 
-@dataclass(frozen=True, eq=False)
-class NullTask:
-    """A task, a GNN and what is explained.
-
-    Attributes:
-        name: One of :data:`NAMES`.
-        task: The graphs; no instance of a null case has parts.
-        null: Whether there is nothing to explain.
-        instances: Test instances to explain.
-    """
-
-    name: str
-    task: SuiteTask
-    null: bool
-    instances: list[int]
-
-
-def make_null_task(name: str, seed: int, num_graphs: int | None = None) -> NullTask:
+def make_null_task(name: str, seed: int, num_graphs: int | None = None) -> Benchmark:
     """Makes the graphs of a null case, or of its counterpart with an explanation.
 
     ``"random-weights"`` has the graphs of OPPOSED for a GNN that is never trained; ``"noise-labels"`` the same graphs
     with labels drawn at random; ``"absence-class"`` the class of ABSENCE that lacks the motif; ``"real"`` the other
-    class of ABSENCE.
+    class of ABSENCE. The index of the task holds the test instances to explain; those of a null case have no parts.
     """
     one_of("task", name, NAMES)
     source = make_logic_task("absence" if name in ("absence-class", "real") else "opposed", seed, num_graphs)
     if name in ("absence-class", "real"):
-        wanted = [Combination.NONE] if name == "absence-class" else None
-        task = replace(source, name=name)
-        return NullTask(name, task, name == "absence-class", task.instances(wanted))
+        explained = source.instances([Combination.NONE] if name == "absence-class" else None)
+        return replace(source, name=name, index=torch.tensor(explained, dtype=torch.long))
     truths = {i: TaskTruth(int(graph.num_nodes or 0), Combination.NONE) for i, graph in enumerate(source.graphs)}
     graphs = source.graphs
     if name == "noise-labels":
         labels = np.random.default_rng(seed).integers(0, 2, len(graphs))
         graphs = [_relabelled(graph, int(label)) for graph, label in zip(graphs, labels, strict=True)]
-    task = replace(source, name=name, truths=truths, graphs=graphs)
-    return NullTask(name, task, True, task.instances([Combination.NONE]))
+    return replace(source, name=name, truths=truths, graphs=graphs)
 
 
-def fit_null_gnn(gnn: str, null: NullTask, seed: int) -> tuple[SuiteGNN, float]:
+def fit_null_gnn(gnn: str, task: Benchmark, seed: int) -> tuple[SuiteGNN, float]:
     """Returns the GNN of a null case with its test accuracy, which is about .5 where nothing can be learned."""
-    if null.name != "random-weights":
-        return fit_gnn(gnn, null.task, seed, _SCHEDULES.get(null.name))
-    task = null.task
-    model = build_gnn(
-        Shape(
-            gnn=gnn,
-            level=task.level,
-            in_channels=task.graphs[0].num_features,
-            out_channels=task.num_classes,
-            hidden_channels=task.hidden_channels,
-            num_layers=task.num_layers,
-        ),
-        seed,
-    ).eval()
+    if task.name != "random-weights":
+        return fit_gnn(gnn, task, seed, _SCHEDULES.get(task.name))
+    model = fresh_gnn(gnn, task, seed).eval()
     return model, split_score(model, task)
 
 
-def null_cases(model: nn.Module, null: NullTask) -> list[Case]:
+def null_cases(model: nn.Module, task: Benchmark) -> list[Case]:
     """Returns the cases; where labels can be right, only those that the GNN gets right."""
-    return make_cases(model, null.task, null.instances, correct=null.name in ("absence-class", "real"))
+    return make_cases(model, task, task.index.tolist(), correct=task.name in ("absence-class", "real"))
 
 
 def better_than_random(model: nn.Module, cases: Sequence[Case], shown: Sequence[Sequence[Part]], seed: int) -> Tensor:

@@ -6,6 +6,7 @@ where there are more than asked for, and is the explainer's own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,16 +14,16 @@ from torch import Tensor, nn
 from torch_geometric.utils import k_hop_subgraph
 
 from gflowbench.datasets import Benchmark, load
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.models import load_published
 from gflowbench.suites.gnn_fitting import split_score
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
 
 GNN = "published"
 NAMES = ("ba-shapes", "ba-community", "tree-cycles", "tree-grid", "ba-2motifs", "mutagenicity")
 _LAYERS = 3
 
 
-def make_published_task(name: str, seed: int, folder: Path | str | None = None) -> SuiteTask:
+def make_published_task(name: str, seed: int, folder: Path | str | None = None) -> Benchmark:
     """Reads a published dataset; the truth of an instance is the motif that it belongs to.
 
     Args:
@@ -35,20 +36,12 @@ def make_published_task(name: str, seed: int, folder: Path | str | None = None) 
     """
     benchmark = load(name, "published", root=folder)
     order = torch.randperm(len(benchmark.index), generator=torch.Generator().manual_seed(seed))
-    return SuiteTask(
-        name=name,
-        level=benchmark.task,
-        mode="multiclass_classification",
-        graphs=benchmark.graphs,
-        truths={instance: _truth(benchmark, instance) for instance in benchmark.index.tolist()},
-        splits={"test": benchmark.index[order]},
-        num_classes=benchmark.num_classes,
-        num_layers=_LAYERS,
-        provenance=benchmark.provenance,
-    )
+    truths = {instance: _truth(benchmark, instance) for instance in benchmark.index.tolist()}
+    index = benchmark.index[order]
+    return replace(benchmark, index=index, splits={"test": index}, truths=truths, num_layers=_LAYERS)
 
 
-def load_published_gnn(task: SuiteTask, folder: Path | str | None = None) -> tuple[nn.Module, float]:
+def load_published_gnn(task: Benchmark, folder: Path | str | None = None) -> tuple[nn.Module, float]:
     """Returns the published GNN of a task, and its accuracy on the protocol's instances."""
     model = load_published(task.name, folder)
     return model, split_score(model, task)

@@ -11,11 +11,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from gflowbench.datasets import Benchmark
 from gflowbench.explainers.interface import Explainer, Scores, Subject
 from gflowbench.suites import citation, compounds, logic_suite, molecules, null_cases, published
 from gflowbench.suites.cases import Case, make_cases
 from gflowbench.suites.digests import task_digest
-from gflowbench.suites.explaining import EXPLAINERS, explanations_of
+from gflowbench.suites.explaining import explanations_of
 from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
 from gflowbench.suites.gnns import GNNS, load_gnn, save_gnn
 from gflowbench.suites.scoring import (
@@ -27,12 +28,8 @@ from gflowbench.suites.scoring import (
     shown_parts,
     summarize,
 )
-from gflowbench.suites.task import SuiteTask
 from gflowexplainer.storage.files import slug
 
-__all__ = ["EXPLAINERS", "GNNS_OF", "SUITES", "TASKS", "Problem", "measure", "prepare"]
-
-SUITES = ("logic", "molecules", "compounds", "real", "null", "published")
 TASKS = {
     "logic": logic_suite.NAMES,
     "molecules": molecules.NAMES,
@@ -56,7 +53,7 @@ _SHOWN_OF_RANKINGS = 5
 class Problem:
     """A task, the GNN that was trained on it, and the cases to explain."""
 
-    task: SuiteTask
+    task: Benchmark
     model: nn.Module
     score: float
     cases: list[Case]
@@ -67,7 +64,7 @@ def prepare(suite: str, name: str, gnn: str, seed: int, num_cases: int, out: Pat
     """Makes a task of a suite and trains its GNN, or reads it where that was done before.
 
     Args:
-        suite: One of :data:`SUITES`.
+        suite: One of :data:`TASKS`.
         name: Name of the task.
         gnn: Convolution of the GNN.
         seed: Names the data, the weights and the draws.
@@ -76,15 +73,14 @@ def prepare(suite: str, name: str, gnn: str, seed: int, num_cases: int, out: Pat
     """
     if suite == "published":
         return _prepare_published(name, seed, num_cases)
-    null = null_cases.make_null_task(name, seed) if suite == "null" else None
-    task = null.task if null is not None else _make_task(suite, name, seed)
+    task = _make_task(suite, name, seed)
     path = out / "gnns" / suite / f"{slug(name)}-{gnn}-{seed}-{task_digest(task)}.safetensors"
     if path.is_file():
         model, score = load_gnn(path)
     else:
         started = time.perf_counter()
-        if null is not None:
-            model, score = null_cases.fit_null_gnn(gnn, null, seed)
+        if suite == "null":
+            model, score = null_cases.fit_null_gnn(gnn, task, seed)
         elif suite == "real":
             model, score = citation.fit_cora_gnn(gnn, task, seed)
         else:
@@ -92,19 +88,21 @@ def prepare(suite: str, name: str, gnn: str, seed: int, num_cases: int, out: Pat
         save_gnn(path, model, score)
         told = f"{name} {gnn} {seed}: trained to {score:.3f} ({time.perf_counter() - started:.1f} s)"
         print(told, file=sys.stderr, flush=True)
-    if null is not None:
-        return Problem(task, model, score, null_cases.null_cases(model, null)[:num_cases], True)
+    if suite == "null":
+        return Problem(task, model, score, null_cases.null_cases(model, task)[:num_cases], True)
     real = suite == "real"
-    instances = task.splits["test"].tolist() if real else task.instances()
+    instances = task.index.tolist() if real else task.instances()
     # GCN weighs a message by the degrees of both ends, so what it says depends on one step more.
-    hops = task.num_layers + (gnn == "gcn")
+    hops = (task.num_layers or 0) + (gnn == "gcn")
     cases = make_cases(model, task, instances, correct=not real, num_hops=hops)[:num_cases]
     return Problem(task, model, score, cases, real or score >= LEARNED)
 
 
-def _make_task(suite: str, name: str, seed: int) -> SuiteTask:
+def _make_task(suite: str, name: str, seed: int) -> Benchmark:
     if suite == "real":
         return citation.make_cora_task(seed)
+    if suite == "null":
+        return null_cases.make_null_task(name, seed)
     if suite == "molecules":
         return molecules.make_molecule_task(name, seed)
     if suite == "compounds":
@@ -116,7 +114,7 @@ def _prepare_published(name: str, seed: int, num_cases: int) -> Problem:
     """Reads a published dataset and its GNN; what the GNN gets wrong is explained too, as the protocol asks."""
     task = published.make_published_task(name, seed)
     model, score = published.load_published_gnn(task)
-    cases = make_cases(model, task, task.instances()[:num_cases], correct=False, num_hops=task.num_layers + 1)
+    cases = make_cases(model, task, task.instances()[:num_cases], correct=False, num_hops=(task.num_layers or 0) + 1)
     return Problem(task, model, score, cases, learned=True)
 
 
@@ -136,7 +134,7 @@ def measure(
     Returns:
         The means of :func:`gflowbench.suites.scoring.summarize`, each name with ``shown_`` before it.
     """
-    of_node = problem.task.level == "node"
+    of_node = problem.task.task == "node"
     by_index = {case.instance if of_node else place: case for place, case in enumerate(problem.cases)}
     cases = [by_index[index] for index in subject.index.tolist()]
     explanations = explanations_of(explainer, scores, subject, cases)

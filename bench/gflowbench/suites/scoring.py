@@ -17,8 +17,8 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch_geometric.explain.metric import characterization_score
 
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.cases import Case, predict_kept, whole_predictions
-from gflowbench.suites.task import Combination, TaskTruth
 from gflowexplainer.errors import InstanceError
 
 Part = tuple[int, ...]

@@ -20,9 +20,9 @@ def test_a_task_is_read_as_it_was_written(name, tmp_path):
     instances = task.instances()[:5]
     write_task(tmp_path / "task.safetensors", task, instances)
     again = read_task(tmp_path / "task.safetensors")
-    assert (again.level, again.mode, again.num_layers) == (task.level, task.mode, task.num_layers)
+    assert (again.task, again.mode, again.num_layers) == (task.task, task.mode, task.num_layers)
     for old, new in zip(instances, again.splits["test"].tolist(), strict=True):
-        first, second = (t.graphs[0 if t.level == "node" else i] for t, i in ((task, old), (again, new)))
+        first, second = (t.graphs[0 if t.task == "node" else i] for t, i in ((task, old), (again, new)))
         assert torch.equal(first.x, second.x)
         assert torch.equal(first.edge_index, second.edge_index)
         assert torch.equal(first.y, second.y)

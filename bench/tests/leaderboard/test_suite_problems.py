@@ -1,42 +1,39 @@
 """Tasks of suites as problems: their truth read off at instances, and a run of the protocol on them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.explainers import Subject
 from gflowbench.leaderboard import problems_of
-from gflowbench.leaderboard.suite_problems import read_truth
-from gflowbench.metrics import MetricSettings
+from gflowbench.metrics import GroundTruth, MetricSettings
 from gflowbench.protocol import Contestant, ProtocolSettings, evaluate
 from gflowbench.suites import logic_suite
-from gflowbench.suites.task import Combination, TaskTruth
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.testing import GraphModel, NodeModel, house, path
 
 
 def test_truth_of_graphs_by_hand():
-    from gflowbench.datasets import Benchmark
-
     benchmark = Benchmark.from_graphs([path(4), house()], task="graph", num_classes=2)
     subject = Subject.of(GraphModel(), benchmark, [1, 0])
     truths = {0: TaskTruth(4, Combination.ALL, ((0, 1), (3,)))}
-    found = read_truth(truths, subject)
+    found = GroundTruth.of(replace(benchmark, truths=truths), subject)
     assert found.node.tolist() == [False] * 5 + [True, True, False, True]
     ends = subject.instances.edge_index[:, found.own] - 5
     assert sorted(map(tuple, ends.t().tolist())) == [(0, 1), (1, 0)]
 
 
 def test_truth_of_a_node_is_read_off_by_id():
-    from gflowbench.datasets import Benchmark
-
     graph = path(9)
     graph.y = torch.zeros(9, dtype=torch.long)
-    subject = Subject.of(NodeModel(), Benchmark.from_graphs([graph], task="node", num_classes=3, index=[6, 2]))
-    found = read_truth(
-        {6: TaskTruth(9, Combination.ANY, ((5, 6),)), 2: TaskTruth(9, Combination.ANY, ((0, 8),))}, subject
-    )
+    truths = {6: TaskTruth(9, Combination.ANY, ((5, 6),)), 2: TaskTruth(9, Combination.ANY, ((0, 8),))}
+    benchmark = Benchmark.from_graphs([graph], task="node", num_classes=3, index=[6, 2])
+    subject = Subject.of(NodeModel(), benchmark)
+    found = GroundTruth.of(replace(benchmark, truths=truths), subject)
     instances = subject.instances
     assert instances.node_id[found.node & (instances.owner == 0)].tolist() == [5, 6]
     assert instances.node_id[found.node & (instances.owner == 1)].tolist() == [0]  # 8 is not in reach

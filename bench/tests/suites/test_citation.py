@@ -22,20 +22,16 @@ def test_cora_as_published(folder: Path) -> None:
     graph = task.graphs[0]
     assert (graph.num_nodes, graph.num_edges, graph.num_features) == (2708, 10556, 1433)
     assert task.num_classes == 7
-    assert {name: len(ids) for name, ids in task.splits.items()} == {
-        "train": 140,
-        "val": 500,
-        "test": 100,
-        "all_test": 1000,
-    }
+    assert {name: len(ids) for name, ids in task.splits.items()} == {"train": 140, "val": 500, "test": 1000}
+    assert len(task.index) == 100
     assert torch.allclose(graph.x.sum(dim=1), torch.ones(2708))
     assert graph.is_undirected()
 
 
 def test_every_test_node_belongs_to_one_seed(folder: Path) -> None:
-    chosen = [make_cora_task(seed, folder).splits for half in SEEDS.values() for seed in half]
-    nodes = torch.cat([splits["test"] for splits in chosen])
-    assert torch.equal(nodes.sort().values, chosen[0]["all_test"])
+    chosen = [make_cora_task(seed, folder) for half in SEEDS.values() for seed in half]
+    nodes = torch.cat([task.index for task in chosen])
+    assert torch.equal(nodes.sort().values, chosen[0].splits["test"])
 
 
 def test_missing_file_says_what_to_do(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from gflowbench.datasets.reference import reference_folder
+from gflowbench.datasets.task_truth import Combination
 from gflowbench.suites.compounds import FEATURES, GROUPS, NAMES, make_compound_task
 from gflowbench.suites.halves import half_of
-from gflowbench.suites.task import Combination
 from gflowexplainer.errors import ConfigError
 
 Chem = pytest.importorskip("rdkit.Chem")

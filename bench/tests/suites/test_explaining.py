@@ -5,15 +5,15 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from gflowbench.datasets import Benchmark
 from gflowbench.suites.cases import Case, make_cases
-from gflowbench.suites.explaining import EXPLAINERS
-from gflowbench.suites.task import Combination, SuiteTask, TaskTruth
+from gflowbench.suites.explaining import explain_cases
 
 OPTIONS: dict[str, Any] = {"seed": 0, "max_nodes": 3}
 
 
-def explained(name: str, model: nn.Module, task: SuiteTask, cases: list[Case], **options: Any) -> list[Any]:
-    return EXPLAINERS[name](model, task, cases, **(OPTIONS | options))
+def explained(name: str, model: nn.Module, task: Benchmark, cases: list[Case], **options: Any) -> list[Any]:
+    return explain_cases(model, task, cases, explainer=name, seed=0, **options)
 
 
 class SumOfNodes(nn.Module):
@@ -42,40 +42,39 @@ def path_graph(values: list[float]) -> Data:
     )
 
 
-def task_of(graphs: list[Data], level: str = "graph", mode: str = "multiclass_classification") -> SuiteTask:
+def task_of(graphs: list[Data], level: str = "graph", mode: str = "multiclass_classification") -> Benchmark:
     number = len(graphs) if level == "graph" else graphs[0].num_nodes
-    splits = {"test": torch.arange(number)}
-    return SuiteTask("toy", level, mode, graphs, {}, splits, num_layers=1)
+    return Benchmark("toy", level, graphs, torch.arange(number), 2, "generated", "by hand", mode=mode, num_layers=1)
 
 
 @pytest.fixture
-def graph_task() -> SuiteTask:
+def graph_task() -> Benchmark:
     return task_of([path_graph([0.0, 0.0, 0.0, 3.0, 4.0]), path_graph([5.0, 0.0, 0.0])])
 
 
 @pytest.fixture
-def cases(graph_task: SuiteTask) -> list[Case]:
+def cases(graph_task: Benchmark) -> list[Case]:
     return make_cases(SumOfNodes(), graph_task, [0, 1])
 
 
-def test_occlusion_is_the_fall_by_hand(graph_task: SuiteTask, cases: list[Case]) -> None:
+def test_occlusion_is_the_fall_by_hand(graph_task: Benchmark, cases: list[Case]) -> None:
     scores = explained("occlusion", SumOfNodes(), graph_task, cases)[0].scores
     logit = torch.tensor([5.0, 5.0, 5.0, 2.0, 1.0], dtype=torch.double)
     assert torch.allclose(scores, torch.tensor(5.0, dtype=torch.double).sigmoid() - logit.sigmoid(), atol=1e-6)
 
 
-def test_greedy_grows_from_the_best_node(graph_task: SuiteTask, cases: list[Case]) -> None:
+def test_greedy_grows_from_the_best_node(graph_task: Benchmark, cases: list[Case]) -> None:
     first, second = explained("greedy", SumOfNodes(), graph_task, cases)
     assert first.scores.argsort(descending=True)[:2].tolist() == [4, 3]
     assert first.parts == ((3, 4),)
     assert second.parts == ((0,),)
 
 
-def test_gradients_by_hand(graph_task: SuiteTask, cases: list[Case]) -> None:
+def test_gradients_by_hand(graph_task: Benchmark, cases: list[Case]) -> None:
     for case, flat, integrated in zip(
         cases,
-        explained("saliency", SumOfNodes(), graph_task, cases),
-        explained("integrated", SumOfNodes(), graph_task, cases),
+        explained("saliency", SumOfNodes(), graph_task, cases, of="features"),
+        explained("integrated-gradients", SumOfNodes(), graph_task, cases, of="features"),
         strict=True,
     ):
         assert torch.allclose(flat.scores, torch.ones(case.num_nodes, dtype=torch.double))
@@ -94,12 +93,3 @@ def test_nodes_have_the_places_of_their_case() -> None:
     assert torch.allclose(probability, torch.tensor([2.0, 1.0, -2.0], dtype=torch.double).sigmoid(), atol=1e-6)
     assert explained("occlusion", model, task, [case])[0].scores.argmin() == 2
     assert explained("greedy", model, task, [case])[0].parts == ((0, 1),)
-
-
-def test_truth_shows_one_of_several_and_all_required() -> None:
-    graph = path_graph([1.0, 1.0, 1.0, 1.0])
-    for how, parts in ((Combination.ANY, ((0,),)), (Combination.ALL, ((0,), (3,)))):
-        task = SuiteTask("toy", "graph", "multiclass_classification", [graph], {0: TaskTruth(4, how, ((0,), (3,)))}, {})
-        found = explained("truth", SumOfNodes(), task, make_cases(SumOfNodes(), task, [0]))[0]
-        assert found.parts == parts
-        assert found.scores.tolist() == [1, 0, 0, 1]

@@ -8,6 +8,7 @@ from networkx.algorithms.isomorphism import GraphMatcher, categorical_node_match
 from torch_geometric.data import Data
 
 from gflowbench.datasets.motifs import Motif
+from gflowbench.datasets.task_truth import Combination
 from gflowbench.suites.halves import half_of
 from gflowbench.suites.logic import VALUES
 from gflowbench.suites.logic_chains import COLOURS_OF
@@ -15,7 +16,6 @@ from gflowbench.suites.logic_nodes import REACH, rings_of
 from gflowbench.suites.logic_sizes import motifs_by_size
 from gflowbench.suites.logic_suite import NAMES, RULES, make_logic_task
 from gflowbench.suites.pieces import holds, palette_of
-from gflowbench.suites.task import Combination
 
 SEEDS = (3, 102)
 

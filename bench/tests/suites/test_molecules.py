@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from gflowbench.datasets.task_truth import Combination
 from gflowbench.suites.molecules import GROUPS, NAMES, crippen_label, make_molecule_task
-from gflowbench.suites.task import Combination
 
 pytest.importorskip("rdkit")
 

@@ -1,8 +1,8 @@
 import pytest
 
 from gflowbench.datasets import load
+from gflowbench.datasets.task_truth import Combination
 from gflowbench.suites.published import load_published_gnn, make_published_task
-from gflowbench.suites.task import Combination
 from gflowexplainer.errors import DatasetError
 
 

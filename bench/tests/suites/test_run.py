@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,17 +6,19 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from gflowbench.datasets import Benchmark
+from gflowbench.datasets.task_truth import Combination
 from gflowbench.explainers import create
+from gflowbench.models.model_accuracy import logits
 from gflowbench.suites import logic_suite, null_cases
 from gflowbench.suites.cases import make_cases, whole_predictions
 from gflowbench.suites.explaining import explain_cases, subject_of
-from gflowbench.suites.gnn_fitting import Schedule, fit_gnn, predict, split_score
+from gflowbench.suites.gnn_fitting import GRAPH_SCHEDULE, fit_gnn, split_score
 from gflowbench.suites.gnns import Shape, build_gnn, load_gnn, save_gnn
 from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.null_cases import better_than_random, fit_null_gnn, make_null_task
 from gflowbench.suites.run import measure, prepare
 from gflowbench.suites.scoring import node_sets, score_cases, summarize
-from gflowbench.suites.task import Combination, SuiteTask
 from gflowexplainer.errors import CheckpointError
 
 SMALL = dict.fromkeys(logic_suite.NAMES, 300)
@@ -29,7 +32,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_same_seed_same_gnn_and_back_from_file(tmp_path: Path) -> None:
     task = make_logic_task("colour-pair", 0, 60)
     state = torch.random.get_rng_state()
-    (one, score), (other, _) = (fit_gnn("gin", task, 1, Schedule(epochs=2)) for _ in range(2))
+    (one, score), (other, _) = (fit_gnn("gin", task, 1, replace(GRAPH_SCHEDULE, epochs=2)) for _ in range(2))
     assert torch.equal(state, torch.random.get_rng_state())
     save_gnn(tmp_path / "a.safetensors", one, score)
     read, stored = load_gnn(tmp_path / "a.safetensors")
@@ -44,7 +47,7 @@ def test_same_seed_same_gnn_and_back_from_file(tmp_path: Path) -> None:
 
 def test_values_of_graphs_and_nodes_are_learned() -> None:
     task = make_logic_task("sum-node", 0, 60)
-    model, score = fit_gnn("gin", task, 0, Schedule(epochs=40, learning_rate=1e-2))
+    model, score = fit_gnn("gin", task, 0, replace(GRAPH_SCHEDULE, epochs=40, learning_rate=1e-2))
     assert score > 0.3
     cases = make_cases(model, task, task.instances()[:3])
     assert all(case.target is None and case.truth is not None for case in cases)
@@ -57,7 +60,7 @@ def test_values_of_graphs_and_nodes_are_learned() -> None:
 def test_ours_on_graphs_and_nodes() -> None:
     for name in ("opposed", "distance"):
         task = make_logic_task(name, 0, 40)
-        model, _ = fit_gnn("graphsage", task, 0, Schedule(epochs=5))
+        model, _ = fit_gnn("graphsage", task, 0, replace(GRAPH_SCHEDULE, epochs=5))
         cases = make_cases(model, task, task.instances(), correct=False)[:4]
         found = explain_cases(model, task, cases, explainer="gflow", seed=0, max_nodes=4, epochs=2)
         for case, explanation in zip(cases, found, strict=True):
@@ -76,11 +79,11 @@ def test_computation_graphs_give_the_prediction_of_the_whole_graph(gnn: str) -> 
         edge_index=to_undirected(torch.randint(0, 40, (2, 50), generator=generator)),
         y=torch.zeros(40, dtype=torch.long),
     )
-    task = SuiteTask("toy", "node", "multiclass_classification", [graph], {}, {}, num_layers=2)
+    task = Benchmark("toy", "node", [graph], torch.arange(40), 2, "generated", "by hand", num_layers=2)
     model = build_gnn(Shape(gnn=gnn, level="node", in_channels=3, out_channels=2, num_layers=2), 0).eval()
     cases = make_cases(model, task, range(40), correct=False, num_hops=2 + (gnn == "gcn"))
     assert min(case.num_nodes for case in cases) < 40
-    whole = predict(model, task, torch.arange(40)).double().softmax(dim=1).max(dim=1).values
+    whole = logits(model, task).double().softmax(dim=1).max(dim=1).values
     assert torch.allclose(whole_predictions(model, cases), whole, atol=1e-5)
 
 
@@ -102,12 +105,10 @@ def test_a_problem_is_prepared_once_and_what_is_shown_is_scored(
 def test_null_cases(small: None) -> None:
     for name in null_cases.NAMES[:3]:
         null = make_null_task(name, 0, 40)
-        assert null.null
-        assert {null.task.truths[i].combination for i in null.instances} == {Combination.NONE}
-    noise, opposed = make_null_task("noise-labels", 0, 40).task, make_logic_task("opposed", 0, 40)
+        assert {null.truths[i].combination for i in null.index.tolist()} == {Combination.NONE}
+    noise, opposed = make_null_task("noise-labels", 0, 40), make_logic_task("opposed", 0, 40)
     assert any(int(a.y) != int(b.y) for a, b in zip(noise.graphs, opposed.graphs, strict=True))
     real = make_null_task("real", 0)
-    assert not real.null
     model, score = fit_null_gnn("graphsage", real, 0)
     assert score >= 0.95
     cases = null_cases.null_cases(model, real)[:10]

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.explain.metric import characterization_score
 
+from gflowbench.datasets.task_truth import Combination, TaskTruth
 from gflowbench.suites.cases import Case, predict_kept, whole_predictions
 from gflowbench.suites.scoring import (
     NodeExplanation,
@@ -18,7 +19,6 @@ from gflowbench.suites.scoring import (
     summarize,
     top_nodes,
 )
-from gflowbench.suites.task import Combination, TaskTruth
 
 
 class CountNodes(nn.Module):

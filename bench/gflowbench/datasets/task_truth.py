@@ -1,14 +1,13 @@
-"""A task with known truth: graphs, what is to be explained in them, and what decides each label or value."""
+"""What decides each label or value of a task: node sets, together or each alone, or contributions to a sum."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from gflowexplainer.errors import DatasetError
 
@@ -88,65 +87,3 @@ class TaskTruth:
             values = {new[node]: value for node, value in values.items() if node in new}
         how = self.combination if kept or values is not None else Combination.NONE
         return TaskTruth(len(new), how, kept, values)
-
-
-@dataclass(frozen=True, eq=False)
-class SuiteTask:
-    """Graphs with labels or values and the truth of each instance.
-
-    Attributes:
-        name: Name of the task, such as ``"and-far"``.
-        level: ``"graph"``, or ``"node"``: then there is one graph.
-        mode: ``"multiclass_classification"`` or ``"regression"``, as PyG calls it.
-        graphs: The graphs, with ``x`` ``[N, F]``, ``edge_index`` ``[2, E]`` and ``y``.
-        truths: Truth by instance: position of the graph, or node id. Instances without an entry are not explained.
-        splits: Instances of ``"train"``, ``"val"`` and ``"test"``.
-        num_classes: Number of classes; 1 for regression.
-        num_layers: Message-passing steps that a GNN needs for it.
-        hidden_channels: Width that a GNN needs for it.
-    """
-
-    name: str
-    level: str
-    mode: str
-    graphs: list[Data]
-    truths: dict[int, TaskTruth]
-    splits: dict[str, Tensor]
-    num_classes: int = 2
-    num_layers: int = 3
-    hidden_channels: int = 32
-    provenance: str = field(default="generated")
-
-    @property
-    def is_regression(self) -> bool:
-        """Whether values are predicted, not classes."""
-        return self.mode == "regression"
-
-    @property
-    def model_config(self) -> dict[str, str]:
-        """Mode, level and return type of a GNN of this task, as PyG's ``Explainer`` takes them."""
-        return {"mode": self.mode, "task_level": self.level, "return_type": "raw"}
-
-    def labels(self, instances: Tensor) -> Tensor:
-        """Returns the class or value of each of ``I`` instances, shape ``[I]``."""
-        if self.level == "node":
-            return self.graphs[0].y[instances]
-        return torch.cat([self.graphs[i].y.view(-1) for i in instances.tolist()])
-
-    def instances(self, combinations: Sequence[Combination] | None = None) -> list[int]:
-        """Returns the test instances to explain, in order.
-
-        Args:
-            combinations: Only those whose truth combines like this; by default all that have something to find.
-        """
-        wanted = set(Combination) - {Combination.NONE} if combinations is None else set(combinations)
-        test = self.splits["test"].tolist()
-        return [i for i in test if i in self.truths and self.truths[i].combination in wanted]
-
-
-def split(num_instances: int, *, val: float = 0.1, test: float = 0.2) -> dict[str, Tensor]:
-    """Cuts ``num_instances`` that are already in random order into train, validation and test instances."""
-    num_val, num_test = round(val * num_instances), round(test * num_instances)
-    ends = [num_instances - num_val - num_test, num_instances - num_test]
-    everything = torch.arange(num_instances)
-    return {"train": everything[: ends[0]], "val": everything[ends[0] : ends[1]], "test": everything[ends[1] :]}
