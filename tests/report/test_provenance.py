@@ -27,7 +27,7 @@ def package(tmp_path, monkeypatch):
     return write
 
 
-def test_the_digest_changes_with_any_file_and_its_name(package):
+def test_the_digest_follows_names_and_contents_of_files_and_nothing_else(package):
     found = {
         package("a", one=b"x = 1\n")("made_up"),
         package("b", one=b"x = 2\n")("made_up"),
@@ -35,11 +35,7 @@ def test_the_digest_changes_with_any_file_and_its_name(package):
         package("d", one=b"x = 1\n", deep__in__below=b"")("made_up"),
     }
     assert len(found) == 4
-    assert all(len(digest) == 12 for digest in found)
-
-
-def test_line_endings_and_the_place_of_the_files_do_not_count(package):
-    assert package("a", one=b"x = 1\ny\n")("made_up") == package("b", one=b"x = 1\r\ny\r\n")("made_up")
+    assert package("e", one=b"x = 1\r\n")("made_up") in found  # line endings and the place do not count
 
 
 def test_parts_of_a_package_have_digests_of_their_own(package):

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from gflowexplainer.errors import CheckpointError
 from gflowexplainer.storage.checkpoints import FORMAT, checksum, read_checkpoint, write_checkpoint
 from gflowexplainer.storage.files import write_bytes
-from gflowexplainer.storage.identity import model_fingerprint
-from gflowexplainer.testing import NodeModel
 
 SECTIONS = {
     "network": {"weight": torch.tensor([[1.5, -2.0]]), "layer/bias": torch.tensor([2.5, 1.0])},
@@ -83,23 +81,16 @@ def fail(code: int) -> Any:
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
 def test_failed_write_leaves_the_older_file(file: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int) -> None:
+    new = file.with_name("new.safetensors")
     with monkeypatch.context() as patch:
         patch.setattr(os, call, fail(code))
-        with pytest.raises(CheckpointError, match=os.strerror(code)) as caught:
-            write_checkpoint(file, {"network": {"weight": torch.zeros(1)}}, {})
-    assert str(file) in str(caught.value)
-    assert "Free some space or choose another folder" in str(caught.value)
+        for path in (file, new):
+            with pytest.raises(CheckpointError, match=f"{path.name}' could not be written: {os.strerror(code)}. Free"):
+                write_checkpoint(path, {"network": {"weight": torch.zeros(1)}}, {})
     assert list(file.parent.iterdir()) == [file]
     assert_equal(read_checkpoint(file)[0], SECTIONS)
-
-
-def test_failed_first_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", fail(errno.ENOSPC))
-    with pytest.raises(CheckpointError, match="No space left"):
-        write_checkpoint(tmp_path / "new.safetensors", SECTIONS, META)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_interrupt_while_writing_leaves_the_older_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,21 +109,14 @@ def test_file_where_a_folder_should_be(file: Path) -> None:
         write_checkpoint(file / "inside.safetensors", SECTIONS, META)
 
 
-def test_bytes_are_written_whole(tmp_path: Path) -> None:
-    write_bytes(tmp_path / "file", b"some bytes")
-    assert (tmp_path / "file").read_bytes() == b"some bytes"
-
-
-def test_new_files_have_usual_permissions(tmp_path: Path) -> None:
-    (tmp_path / "usual").write_bytes(b"")
-    write_bytes(tmp_path / "ours", b"")
-    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
-def test_a_private_file_stays_private(tmp_path: Path) -> None:
-    (tmp_path / "private").write_bytes(b"")
+def test_new_files_have_usual_permissions_and_private_ones_stay_private(tmp_path: Path) -> None:
+    for name in ("usual", "private"):
+        (tmp_path / name).write_bytes(b"")
     (tmp_path / "private").chmod(0o600)
+    write_bytes(tmp_path / "ours", b"some bytes")
     write_bytes(tmp_path / "private", b"secret")
+    assert (tmp_path / "ours").read_bytes() == b"some bytes"
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
     assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
 
 
@@ -194,24 +178,15 @@ def test_the_checksum_knows_which_tensor_has_which_name(other: dict[str, float])
 @pytest.mark.parametrize(
     ("metadata", "named"),
     [
-        (None, "its format is None"),
-        ({"format": "pt"}, "its format is 'pt'"),
-        ({"format": "gflowexplainer-checkpoint-0"}, "its format is 'gflowexplainer-checkpoint-0'"),
+        (None, "no checkpoint of this version of GFlowExplainer .its format is None"),
+        ({"format": "gflowexplainer-checkpoint-0"}, "its format is 'gflowexplainer-checkpoint-0', expected"),
+        ({"format": FORMAT}, "damaged"),
     ],
 )
 def test_foreign_safetensors_file(tmp_path: Path, metadata: dict[str, str] | None, named: str) -> None:
     path = tmp_path / "foreign.safetensors"
     save_file({"weight": torch.zeros(2)}, str(path), metadata=metadata)
-    with pytest.raises(CheckpointError, match=named) as caught:
-        read_checkpoint(path)
-    assert "no checkpoint of this version of GFlowExplainer" in str(caught.value)
-    assert FORMAT in str(caught.value)
-
-
-def test_header_without_meta(tmp_path: Path) -> None:
-    path = tmp_path / "half.safetensors"
-    save_file({"weight": torch.zeros(2)}, str(path), metadata={"format": FORMAT})
-    with pytest.raises(CheckpointError, match="damaged"):
+    with pytest.raises(CheckpointError, match=named):
         read_checkpoint(path)
 
 
@@ -219,34 +194,3 @@ def test_header_without_meta(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(CheckpointError, match="There is no checkpoint"):
         read_checkpoint(tmp_path / name)
-
-
-def test_fingerprint_is_the_same_for_the_same_model() -> None:
-    assert model_fingerprint(NodeModel(seed=1)) == model_fingerprint(NodeModel(seed=1))
-    assert len(model_fingerprint(nn.Identity())) == 16
-
-
-def test_fingerprint_sees_weights_buffers_names_shapes_and_types() -> None:
-    class Other(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.second = nn.BatchNorm1d(2)
-
-    def batch_norm() -> nn.Sequential:
-        return nn.Sequential(nn.BatchNorm1d(2))
-
-    changed_weight, changed_buffer = batch_norm(), batch_norm()
-    with torch.no_grad():
-        changed_weight[0].weight[1] += 1e-6
-        changed_buffer[0].running_mean[0] = 1e-6
-    models = [batch_norm(), changed_weight, changed_buffer, batch_norm().double(), Other(), nn.BatchNorm1d(1)]
-    assert len({model_fingerprint(model) for model in models}) == len(models)
-
-
-def test_fingerprint_takes_tensors_of_every_kind() -> None:
-    model = nn.Module()
-    for number, tensor in enumerate(tensor for part in SECTIONS.values() for tensor in part.values()):
-        model.register_buffer(f"buffer_{number}", tensor)
-    model.register_buffer("coarse", torch.ones(2, dtype=torch.bfloat16))
-    model.register_buffer("turned", torch.arange(6.0).view(2, 3).t())
-    assert len(model_fingerprint(model)) == 16

@@ -54,57 +54,62 @@ def changed(graph, name):
 
 
 @pytest.mark.parametrize("finished", [False, True])
-@pytest.mark.parametrize("name", ["x", "edge_weight", "edge_index"])
-def test_a_folder_refuses_other_data_and_says_which(tmp_path, name, finished):
-    graph = weighted_graph()
+def test_a_folder_refuses_other_inputs_and_says_which(tmp_path, finished):
+    graph, index, quiet = weighted_graph(), [0, 1, 2], {"folder": tmp_path, "progress": False}
     if finished:
-        GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], folder=tmp_path, progress=False)
+        GFlowExplainer(**QUICK).fit(NodeModel(), graph, index, **quiet)
     else:
         interrupted(tmp_path, graph)
-    with pytest.raises(CheckpointError, match=f"'{name}' differs"):
-        GFlowExplainer(**QUICK).fit(NodeModel(), changed(graph, name), [0, 1, 2], folder=tmp_path, progress=False)
-
-
-def test_a_permuted_index_another_target_and_another_model_are_refused(tmp_path):
-    graph = weighted_graph()
-    interrupted(tmp_path, graph)
-    with pytest.raises(CheckpointError, match="'index' differs"):
-        GFlowExplainer(**QUICK).fit(NodeModel(), graph, [2, 1, 0], folder=tmp_path, progress=False)
-    with pytest.raises(CheckpointError, match="'target' differs"):
-        GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], target=[0, 0, 0], folder=tmp_path, progress=False)
-    with pytest.raises(CheckpointError, match="'model' differs"):
-        GFlowExplainer(**QUICK).fit(NodeModel(seed=1), graph, [0, 1, 2], folder=tmp_path, progress=False)
-    with pytest.raises(CheckpointError, match="setting max_nodes: '3' there, '4' here"):
-        GFlowExplainer(**{**QUICK, "max_nodes": 4}).fit(NodeModel(), graph, [0, 1, 2], folder=tmp_path, progress=False)
+    others = {
+        "'x' differs": (QUICK, NodeModel(), changed(graph, "x"), index, {}),
+        "'edge_weight' differs": (QUICK, NodeModel(), changed(graph, "edge_weight"), index, {}),
+        "'edge_index' differs": (QUICK, NodeModel(), changed(graph, "edge_index"), index, {}),
+        "'index' differs": (QUICK, NodeModel(), graph, [2, 1, 0], {}),
+        "'target' differs": (QUICK, NodeModel(), graph, index, {"target": [0, 0, 0]}),
+        "'model' differs": (QUICK, NodeModel(seed=1), graph, index, {}),
+        "max_nodes: '3' there, '4' here": ({**QUICK, "max_nodes": 4}, NodeModel(), graph, index, {}),
+    }
+    for said, (settings, model, data, which, more) in others.items():
+        with pytest.raises(CheckpointError, match=said):
+            GFlowExplainer(**settings).fit(model, data, which, **more, **quiet)
 
 
 def test_graphs_in_another_order_are_refused(tmp_path):
     graphs = [house(), cycle(6)]
-    GFlowExplainer(**QUICK).fit(GraphModel(), graphs, folder=tmp_path, progress=False)
-    GFlowExplainer(**QUICK).fit(GraphModel(), graphs, folder=tmp_path, progress=False)
+    for _ in range(2):
+        GFlowExplainer(**QUICK).fit(GraphModel(), graphs, folder=tmp_path, progress=False)
     with pytest.raises(CheckpointError, match="'edge_index' differs; 'x' differs"):
         GFlowExplainer(**QUICK).fit(GraphModel(), graphs[::-1], folder=tmp_path, progress=False)
 
 
-def test_overwrite_begins_anew_and_comes_to_the_weights_of_a_new_folder(tmp_path):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_going_on_and_beginning_anew_come_to_the_weights_of_a_new_folder(tmp_path, overwrite):
     graph = weighted_graph()
-    interrupted(tmp_path / "old", graph)
-    other = changed(graph, "x")
+    interrupted(tmp_path, graph)
+    graph = changed(graph, "x") if overwrite else graph
     again = GFlowExplainer(**QUICK).fit(
-        NodeModel(), other, [0, 1, 2], folder=tmp_path / "old", overwrite=True, progress=False
+        NodeModel(), graph, [0, 1, 2], folder=tmp_path, overwrite=overwrite, progress=False
     )
-    fresh = GFlowExplainer(**QUICK).fit(NodeModel(), other, [0, 1, 2], folder=tmp_path / "new", progress=False)
+    fresh = GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], progress=False)
     for name, value in fresh._fitted.sampler.network.items():
         assert torch.equal(value, again._fitted.sampler.network[name])
 
 
-def test_the_same_call_goes_on_to_the_same_weights(tmp_path):
-    graph = weighted_graph()
-    interrupted(tmp_path, graph)
-    resumed = GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], folder=tmp_path, progress=False)
-    straight = GFlowExplainer(**QUICK).fit(NodeModel(), graph, [0, 1, 2], progress=False)
-    for name, value in straight._fitted.sampler.network.items():
-        assert torch.equal(value, resumed._fitted.sampler.network[name])
+def test_the_name_of_a_model_sees_weights_buffers_names_shapes_and_types():
+    def batch_norm():
+        return nn.Sequential(nn.BatchNorm1d(2))
+
+    changed_weight, changed_buffer, renamed, odd = batch_norm(), batch_norm(), nn.Module(), nn.Module()
+    with torch.no_grad():
+        changed_weight[0].weight[1] += 1e-6
+        changed_buffer[0].running_mean[0] = 1e-6
+    renamed.second = nn.BatchNorm1d(2)
+    for number, tensor in enumerate((torch.empty(0, 4), torch.tensor([True]), torch.ones(2, dtype=torch.bfloat16))):
+        odd.register_buffer(f"buffer_{number}", tensor)
+    odd.register_buffer("turned", torch.arange(6.0).view(2, 3).t())
+    models = [batch_norm(), changed_weight, changed_buffer, batch_norm().double(), renamed, nn.BatchNorm1d(1), odd]
+    assert len({model_fingerprint(model) for model in models}) == len(models)
+    assert model_fingerprint(NodeModel(seed=1)) == model_fingerprint(NodeModel(seed=1))
 
 
 class WithState(nn.Module):

@@ -15,8 +15,8 @@ from gflowexplainer.storage.files import make_folder
 
 FILE = ".lock"
 _HOLDER, _WAY = "Process ", "Wait until it has ended, or use another folder."
-_held: dict[Path, tuple[int, int]] = {}
-"""Folders that this process writes to: the thread that holds each, and how many of its blocks do."""
+_held: dict[Path, int] = {}
+"""Folders that this process writes to, and the thread that does."""
 _guard = threading.Lock()
 
 
@@ -29,24 +29,24 @@ def folder_lock(folder: str | Path) -> Iterator[None]:
     path = make_folder(Path(folder)).resolve()
     mine = threading.get_ident()
     with _guard:
-        thread, times = _held.get(path, (mine, 0))
-        if thread != mine:
+        again = path in _held
+        if _held.setdefault(path, mine) != mine:
             raise CheckpointError(f"Another thread of this process is writing to '{folder}'. {_WAY}")
-        _held[path] = (mine, times + 1)
+    if again:
+        yield
+        return
     file = None
     try:
-        if times == 0:
-            file = _locked(path / FILE, os.O_RDWR | os.O_CREAT)
-            _sign(file)
+        file = _locked(path / FILE, os.O_RDWR | os.O_CREAT)
+        if file is not None:
+            with suppress(OSError):  # on a full disk only the name of the holder is missing
+                os.ftruncate(file, 0)
+                os.pwrite(file, f"{_HOLDER}{os.getpid()} on {socket.gethostname()}".encode(), 0)
         yield
     finally:
-        with _guard:
-            if times:
-                _held[path] = (mine, times)
-            else:
-                del _held[path]
         if file is not None:
             os.close(file)
+        del _held[path]
 
 
 def refuse_other_writer(folder: Path) -> None:
@@ -87,11 +87,3 @@ def _locked(path: Path, flags: int) -> int | None:
         os.close(file)
         raise foreign
     return file
-
-
-def _sign(file: int | None) -> None:
-    """Writes who holds the lock into its file; on a full disk only that name is missing."""
-    if file is not None:
-        with suppress(OSError):
-            os.ftruncate(file, 0)
-            os.pwrite(file, f"{_HOLDER}{os.getpid()} on {socket.gethostname()}".encode(), 0)
