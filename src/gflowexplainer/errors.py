@@ -3,6 +3,8 @@
 Each message says what was wrong, with the value, and what to do about it.
 """
 
+from collections.abc import Iterable
+
 
 class GFlowExplainerError(Exception):
     """Base of every error this package raises on purpose."""
@@ -36,15 +38,20 @@ class ClusterError(GFlowExplainerError, RuntimeError):
     """Another process of the same work was lost, or cannot be reached."""
 
 
-def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Returns ``value`` if it is one of ``choices``; otherwise says which ones there are and which is nearest."""
+def did_you_mean(value: object, choices: Iterable[str]) -> str:
+    """Returns a question about the nearest of ``choices``, to end a message with; empty if none is near."""
     from difflib import get_close_matches
 
+    near = get_close_matches(str(value), [*choices], n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
+    """Returns ``value`` if it is one of ``choices``; otherwise says which ones there are and which is nearest."""
     if isinstance(value, str) and value in choices:
         return value
-    near = get_close_matches(str(value), choices, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    raise ConfigError(f"'{name}' must be one of {', '.join(map(repr, choices))} (got {value!r}).{hint}")
+    listed = ", ".join(map(repr, choices))
+    raise ConfigError(f"'{name}' must be one of {listed} (got {value!r}).{did_you_mean(value, choices)}")
 
 
 def check_counts(**counts: object) -> None:

@@ -6,7 +6,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from gflowexplainer.choices import (
@@ -22,7 +21,7 @@ from gflowexplainer.choices import (
     RewardType,
     StartRule,
 )
-from gflowexplainer.errors import ConfigError, one_of
+from gflowexplainer.errors import ConfigError, did_you_mean, one_of
 from gflowexplainer.steering import BETA
 
 CHOICES: dict[str, type[Choice]] = {
@@ -38,19 +37,6 @@ CHOICES: dict[str, type[Choice]] = {
     "parents": ParentRule,
 }
 """Settings that are choices."""
-
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "What to explain": ("max_nodes", "min_nodes", "reward", "direction", "max_graph_nodes", "seed"),
-    "For research, the reward": ("beta", "num_contexts", "keep_probability", "expectation", "removal"),
-    "the sampling": ("start", "measure", "parents"),
-    "the network": ("policy", "propagation", "hidden", "model_embeddings", "node_identities"),
-    "its training": (
-        *("objective", "epochs", "max_updates", "batch_size", "rollouts", "descents", "epsilon", "temperature"),
-        *("replays", "learning_rate", "final_rate", "weight_decay", "clip_norm", "locator_share"),
-    ),
-}
-"""Settings by who turns them: users the first six, researchers the rest."""
 HINTS = {
     **{"lr": "learning_rate", "k": "max_nodes", "size": "max_nodes", "num_nodes": "max_nodes"},
     **{"alpha": "keep_probability", "m": "num_contexts", "samples": "num_samples", "hops": "num_hops"},
@@ -254,8 +240,7 @@ class Settings:
         names = tuple(field.name for field in fields(cls))
         for name in values:
             if name not in names:
-                meant = HINTS.get(name.lower()) or next(iter(get_close_matches(name, (*names, *HINTS.values()))), None)
-                hint = "" if meant is None else f" Did you mean '{meant}'?"
+                hint = did_you_mean(HINTS.get(name.lower(), name), (*names, *HINTS.values()))
                 raise ConfigError(f"There is no setting '{name}'.{hint} The settings are: {', '.join(names)}.")
         return cls(**values)
 
@@ -267,6 +252,16 @@ class Settings:
         """Returns a copy with some values changed."""
         return self.from_dict({**self.to_dict(), **changes})
 
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "What to explain": ("max_nodes", "min_nodes", "reward", "direction", "max_graph_nodes", "seed"),
+    "For research, the reward": ("beta", "num_contexts", "keep_probability", "expectation", "removal"),
+    "the sampling": ("start", "measure", "parents"),
+    "the network": ("policy", "propagation", "hidden", "model_embeddings", "node_identities"),
+}
+"""Settings by who turns them: users the first six, researchers the rest."""
+_named = {name for names in GROUPS.values() for name in names}
+GROUPS["its training"] = tuple(field.name for field in fields(Settings) if field.name not in _named)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

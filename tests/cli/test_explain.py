@@ -267,3 +267,11 @@ def test_an_explainer_that_was_fitted_again_is_noticed(workspace, invoke):
     result = invoke(*words)
     assert result.exit_code == 2
     assert "'explainer' differs" in result.stderr
+
+
+def test_a_busy_machine_is_told_of_once(workspace, invoke, monkeypatch):
+    words = ("explain", *NODE, "--index", "3", "--no-report", "--max-nodes", "2")
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    for load, said in ((1e6, 1), (0.0, 0)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, load, load))
+        assert invoke(*words).stderr.count("This machine is busy") == said

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 import typer
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
@@ -105,6 +107,8 @@ def explain_in_folder(kind: str, inputs: Inputs, how: How, output: Output, shown
     given |= {"explainer": shown.explainer, "fit": shown.fit, "certificate": shown.certificate}
     with open_run(kind, output, loaded, algorithm.settings.to_dict(), given) as run:
         tell(f"Explaining {loaded.sentence()}")
+        if torch.get_num_threads() > 1 and _load() > (os.cpu_count() or 1):
+            tell("This machine is busy, and small work suffers most. OMP_NUM_THREADS=1 may be many times faster.")
         if shown.fit:
             run.files.claim(*FITTED)
             fit_in_folder(algorithm, loaded, run.folder, quiet)
@@ -128,6 +132,11 @@ def explain_in_folder(kind: str, inputs: Inputs, how: How, output: Output, shown
     for name, said in summaries.items():
         typer.echo(f"{name}: {' '.join(said['sentences'])}")
     typer.echo(f"Report: {run.folder / REPORT}" if shown.report else f"Run: {run.folder}")
+
+
+def _load() -> float:
+    """Returns how many processes want to run, where the system says so."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def add_figures(run: Run, cases: Any) -> None:

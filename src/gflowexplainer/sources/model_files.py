@@ -8,7 +8,6 @@ import pickle
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
+from gflowexplainer.errors import CheckpointError, ConfigError, ModelError, did_you_mean
 from gflowexplainer.storage.files import is_file
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
@@ -67,21 +66,17 @@ def load_model(reference: str) -> nn.Module:
 def _module(place: str) -> ModuleType:
     _look_in(Path.cwd())
     try:
-        if place.endswith(".py"):
-            return _module_of_file(Path(place))
-        return importlib.import_module(place)
+        return _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except ConfigError:
         raise
-    except ModuleNotFoundError as error:
-        if error.name is not None and (place == error.name or place.startswith(f"{error.name}.")):
-            near = get_close_matches(place, [file.stem for file in sorted(Path.cwd().glob("*.py"))], n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{place}.".startswith(f"{missing}."):
+            hint = did_you_mean(place, (file.stem for file in sorted(Path.cwd().glob("*.py"))))
             raise ConfigError(
                 f"There is no module '{place}' in the current folder or among the installed packages.{hint} "
                 "Run from the folder that holds it, or name the file, as in path/to/file.py:name."
             ) from error
-        raise ModelError(f"Importing '{place}' failed: {_said(error)}.") from error
-    except (Exception, SystemExit) as error:
         raise ModelError(f"Importing '{place}' failed: {_said(error)}.") from error
 
 
@@ -109,9 +104,7 @@ def _attribute(module: ModuleType, place: str, name: str) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             public = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
-            near = get_close_matches(part, public, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            raise ConfigError(f"'{place}' has no '{part}'.{hint}")
+            raise ConfigError(f"'{place}' has no '{part}'.{did_you_mean(part, public)}")
         found = getattr(found, part)
     return found
 

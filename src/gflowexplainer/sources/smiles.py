@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
-from gflowexplainer.errors import ConfigError, DatasetError
+from gflowexplainer.errors import ConfigError, DatasetError, did_you_mean
 
 ATOMS = ("C", "O", "Cl", "H", "N", "F", "Br", "S", "P", "I", "Na", "K", "Li", "Ca")
 """Elements of Mutagenicity, in the order in which the published GNN was given them."""
@@ -37,15 +36,18 @@ def read_molecules(path: str | Path, *, column: str = "smiles", atoms: Sequence[
     """
     if len(set(atoms)) < len(atoms) or not atoms:
         raise ConfigError(f"'--atoms' must name each element once (got {','.join(atoms)}).")
-    chemistry = _rdkit()
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError as error:
+        raise ConfigError('Molecules need rdkit. Install it with: pip install "gflowexplainer[molecules]"') from error
     graphs = []
     for line, smiles in _column(Path(path), column):
-        with _silence():  # what cannot be read is said by us, with the line
-            molecule = chemistry.MolFromSmiles(smiles)
+        with rdBase.BlockLogs():  # what cannot be read is said by us, with the line
+            molecule = Chem.MolFromSmiles(smiles)
         if molecule is None or molecule.GetNumAtoms() == 0:
             raise DatasetError(f"'{path}', line {line}: {smiles!r} is no SMILES that rdkit can read.")
         if "H" in atoms:
-            molecule = chemistry.AddHs(molecule)
+            molecule = Chem.AddHs(molecule)
         graphs.append(_graph(molecule, smiles, atoms, f"'{path}', line {line}"))
     if not graphs:
         raise DatasetError(f"'{path}' holds no molecule below its first line.")
@@ -88,28 +90,12 @@ def _column(path: Path, column: str) -> list[tuple[int, str]]:
             heads = [head.strip() for head in reader.fieldnames or []]
             found = next((head for head in heads if head.lower() == column.lower()), None)
             if found is None:
-                near = get_close_matches(column.lower(), heads, n=1)
-                hint = f" Did you mean '{near[0]}'?" if near else ""
                 raise DatasetError(
-                    f"'{path}' has no column '{column}' (its first line names {', '.join(heads) or 'nothing'}).{hint} "
-                    "Name the column with --smiles-column."
+                    f"'{path}' has no column '{column}' (its first line names {', '.join(heads) or 'nothing'})."
+                    f"{did_you_mean(column.lower(), heads)} Name the column with --smiles-column."
                 )
             reader.fieldnames = heads
             rows = [(reader.line_num, (row[found] or "").strip()) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DatasetError(f"'{path}' cannot be read as CSV: {error}.") from error
     return [(line, smiles) for line, smiles in rows if smiles]
-
-
-def _rdkit() -> Any:
-    try:
-        from rdkit import Chem
-    except ImportError as error:
-        raise ConfigError('Molecules need rdkit. Install it with: pip install "gflowexplainer[molecules]"') from error
-    return Chem
-
-
-def _silence() -> Any:
-    from rdkit import rdBase
-
-    return rdBase.BlockLogs()
