@@ -11,10 +11,10 @@ from torch_geometric.data import Data
 from torch_geometric.explain import ModelConfig
 
 from gflowexplainer import SubgraphExplanation
-from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-from gflowexplainer.explanation.parts import Part, Parts
-from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
-from gflowexplainer.explanation.studies import Studies
+from gflowexplainer.errors import ModelError
+from gflowexplainer.explanation.distribution import SubgraphDistribution
+from gflowexplainer.explanation.findings import Certificate, Part, Parts
+from gflowexplainer.explanation.ranked import RankedSubgraphs
 from gflowexplainer.report import Case
 from gflowexplainer.testing import house
 
@@ -26,6 +26,21 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hands files to processes in their order: files of few tests are often the longest, and should not come last."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+
+
+class _Unreachable:
+    """A model that can be certified, and has changed since for everything else."""
+
+    def certificate(self, _: int) -> Certificate:
+        return Certificate(0.2, 0.05, 12)
+
+    def doubts(self, _: int) -> tuple[str, ...]:
+        return ()
+
+    def parts(self, _: int) -> Parts:
+        raise ModelError("The model has changed.")
+
+    counterfactual = features = lambda self, _, **question: self.parts(0)
 
 
 def explain_by_hand(
@@ -45,7 +60,6 @@ def explain_by_hand(
     """
     regression = mode == "regression"
     only, without = predictions or (((1.5,), (-0.5,)) if regression else ((0.2, 0.8), (0.6, 0.4)))
-    subgraphs = tuple(RankedSubgraph.of(nodes, p, 0.9 * p, only, without) for nodes, p in ranked)
     members = torch.zeros(len(ranked), graph.num_nodes)
     for row, (nodes, _) in zip(members, ranked, strict=True):
         row[list(nodes)] = 1
@@ -61,13 +75,16 @@ def explain_by_hand(
     else:
         fields |= {"prediction": torch.tensor([[0.1, 0.9]]).log().repeat(rows, 1)}
         fields |= {"target": torch.ones(rows, dtype=torch.long)}
-    pending = PendingCertificate(lambda: Certificate(0.2, 0.05, 12))
-    known = Parts(tuple(Part(nodes, only, without) for nodes in parts or ()), only, without, 0.93, 0.4, holds)
-    find = None if parts is None else lambda: known
-    answer = SubgraphDistribution(lambda: subgraphs, node, 16, 0.03, pending, find_parts=find)
+    known: dict[str, Any] = {
+        "subgraphs": RankedSubgraphs.of((nodes, p, 0.9 * p, only, without) for nodes, p in ranked),
+        **(studies or {}),
+    }
+    if parts is not None:
+        found = tuple(Part(nodes, only, without) for nodes in parts)
+        known["parts"] = Parts(found, only, without, 0.93, 0.4, holds)
+    answer = SubgraphDistribution(node, num_samples=16, error=0.03, known=known, source=_Unreachable())
     explanation = SubgraphExplanation.of(answer, x=graph.x, edge_index=graph.edge_index, **fields)
     explanation._model_config = ModelConfig(mode, "graph" if node is None else "node", "raw")
-    explanation._studies = Studies(None, studies)
     return explanation
 
 

@@ -421,11 +421,11 @@ def test_instances_for_which_a_gpu_has_no_room_are_explained_in_halves(monkeypat
     together = algorithm.explain(model, graph, range(10))
     sample, sizes = explaining.explain_instances, []
 
-    def with_little_room(sampler, **how):
+    def with_little_room(sampler, options):
         sizes.append(len(sampler.instances))
         if len(sampler.instances) > 3:
             raise torch.cuda.OutOfMemoryError
-        return sample(sampler, **how)
+        return sample(sampler, options)
 
     monkeypatch.setattr(explaining, "explain_instances", with_little_room)
     apart = algorithm.explain(model, graph, range(10))

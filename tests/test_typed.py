@@ -119,6 +119,13 @@ def test_one_type_and_one_relation_give_bit_by_bit_what_the_plain_graph_gives(fi
         assert [s.nodes for s in a.subgraphs] == [tuple(i for _, i in s.nodes) for s in b.subgraphs]
         assert a.certificate == b.certificate
         assert a.whole_prediction == b.whole_prediction
+        one, other = a.feature_contributions(), b.feature_contributions()
+        assert one.columns == pytest.approx(other.columns, abs=1e-6)
+        assert other.name(0) == "n x[0]"
+        one, other = a.counterfactual(by="edges"), b.counterfactual(by="edges")
+        assert (one is None) == (other is None)
+        assert one is None or [tuple(n for _, n in edge) for edge in other.edges] == list(one.edges)
+        assert len(a.summary().sentences) == len(b.summary().sentences)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -329,6 +336,27 @@ def test_parts_name_nodes_by_type_and_hold_what_the_model_says(tmp_path):
     assert again.parts == explanation.parts
     assert again.verdict == explanation.verdict
     assert again.warnings == explanation.warnings
+
+
+def test_features_of_every_type_are_measured_on_the_model():
+    graph, model = typed_graph(), TypedNodeModel().eval()
+    explanation = GFlowExplainer(**QUICK).explain(model, graph, [3], node_type="paper", progress=False)[0]
+    found = explanation.feature_contributions(evaluations=300)
+    assert found.types == (("paper", 5), ("author", 3), ("venue", 20))
+    assert {key for key, _ in found.nodes} == {"paper", "author"}
+    assert not any(found.columns[8:])
+    # Without their features, nodes have the mean of those of their type in the neighbourhood.
+    around = as_networkx(graph)
+    near = nx.ego_graph(around, ("paper", 3), 2)
+    x = {key: value.clone() for key, value in graph.x_dict.items()}
+    for key, node in found.nodes:
+        x[key][node] = graph[key].x[[n for t, n in near if t == key]].mean(dim=0)
+    label = explanation.explained_class
+    assert found.bare == pytest.approx(model(x, graph.edge_index_dict)[3].softmax(0)[label].item(), abs=1e-5)
+    assert found.whole - found.bare == pytest.approx(sum(found.columns), abs=1e-6)
+    assert "paper 3" in str(explanation.summary())
+    with pytest.raises(ConfigError, match="takes no 'weight'"):
+        explanation.feature_contributions("weight")
 
 
 def test_a_folder_knows_the_typed_graph_it_is_of(tmp_path):

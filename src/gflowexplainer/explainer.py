@@ -20,15 +20,16 @@ from gflowexplainer.explanation.joint import JointExplanation
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.typed import EdgeType
-from gflowexplainer.inference.explainer_arguments import (
+from gflowexplainer.inference.explaining import explain_task
+from gflowexplainer.inference.fitted_state import FittedState, read_explainer
+from gflowexplainer.inference.options import (
+    OPTIONS,
+    ExplainOptions,
     check_node_type,
     check_relation,
     check_remove_link,
     refuse_settings,
 )
-from gflowexplainer.inference.explainer_file import OPTIONS, read_explainer, write_explainer
-from gflowexplainer.inference.explaining import Explaining
-from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.hops import check_hops
 from gflowexplainer.model.kept import ModelCache
@@ -295,7 +296,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         name = self._kept.fingerprint_of(task.predictor)
         if self._fitted is not None:
             self._fitted.refuse_others(name, config)
-        explaining = Explaining(
+        options = ExplainOptions(
             settings=self.settings,
             fitted=self._fitted,
             num_samples=self.num_samples,
@@ -304,14 +305,14 @@ class GFlowExplainer(ExplainerAlgorithm):
             model_name=name,
             config=config,
         )
-        return ExplanationList(explaining.explain(task, progress=progress), data=data)
+        return ExplanationList(explain_task(task, options, progress=progress), data=data)
 
     def save(self, folder: str | Path) -> None:
         """Stores the fitted explainer in ``folder``: safetensors and JSON, no pickle. The model is not stored."""
         if self._fitted is None:
             raise ConfigError("This explainer has not been fitted, so there is nothing to store. Call fit first.")
         options = {name: getattr(self, name) for name in OPTIONS}
-        write_explainer(folder, self._fitted, self._preset, self._changes, options)
+        self._fitted.write(folder, {"preset": self._preset, **options, **self._changes})
 
     @classmethod
     def load(cls, folder: str | Path) -> GFlowExplainer:

@@ -9,10 +9,9 @@ from torch_geometric.utils import to_undirected
 from gflowexplainer import GFlowExplainer, SubgraphExplanation, motifs
 from gflowexplainer.catalogue.canonical_form import canonical_form
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-from gflowexplainer.explanation.parts import Part, Parts
-from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
-from gflowexplainer.explanation.studies import Studies
+from gflowexplainer.explanation.distribution import SubgraphDistribution
+from gflowexplainer.explanation.findings import Part, Parts
+from gflowexplainer.explanation.ranked import RankedSubgraphs
 from gflowexplainer.testing import TypedNodeModel, typed_graph
 
 CONFIG = ModelConfig(mode="multiclass_classification", task_level="graph", return_type="probs")
@@ -26,17 +25,11 @@ def planted(label, shape, tail, found, *, colours=None, model="m", parts=None):
     edges = shape + [(size - 1 if i == 0 else size + i - 1, size + i) for i in range(tail)]
     total = size + tail
     x = torch.ones(total, 1) if colours is None else torch.eye(3)[torch.tensor(colours)]
-    subgraphs = [RankedSubgraph.of(nodes, p, 1.0, (1 - label, label), (label, 1 - label)) for nodes, p in found]
-    known = tuple(Part(nodes, (1 - label, label), (label, 1 - label)) for nodes in parts or ())
-    distribution = SubgraphDistribution(
-        lambda: subgraphs,
-        None,
-        "policy",
-        64,
-        lambda: 60.0,
-        PendingCertificate.computed(Certificate(reason="no")),
-        find_parts=None if parts is None else lambda: Parts(known, (), (), 1.0, 0.0),
-    )
+    only, without = (1 - label, label), (label, 1 - label)
+    known = {"subgraphs": RankedSubgraphs.of((nodes, p, 1.0, only, without) for nodes, p in found)}
+    if parts is not None:
+        known["parts"] = Parts(tuple(Part(nodes, only, without) for nodes in parts), (), (), 1.0, 0.0)
+    distribution = SubgraphDistribution(num_samples=64, model=model, known=known)
     whole = torch.tensor([[0.9, 0.1] if label == 0 else [0.1, 0.9]])
     e = SubgraphExplanation.of(
         distribution,
@@ -45,7 +38,7 @@ def planted(label, shape, tail, found, *, colours=None, model="m", parts=None):
         prediction=whole,
         target=torch.tensor([label]),
     )
-    e._model_config, e._studies = CONFIG, Studies(model=model)
+    e._model_config = CONFIG
     return e
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from safetensors.torch import load_file
 
-from gflowexplainer.inference.explainer_file import FILE
+from gflowexplainer.inference.fitted_state import FILE
 from gflowexplainer.training.checkpoint import CHECKPOINT, METRICS
 
 NODE = ("--model", "my_models:build", "--weights", "node.pt", "--data", "graph.safetensors")

@@ -10,8 +10,9 @@ from torch_geometric.explain import Explanation, ModelConfig
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation, TypedExplanation
 from gflowexplainer.errors import CheckpointError, ConfigError
-from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-from gflowexplainer.explanation.ranked_subgraphs import RankedSubgraph, SubgraphDistribution
+from gflowexplainer.explanation.distribution import SubgraphDistribution
+from gflowexplainer.explanation.findings import Certificate
+from gflowexplainer.explanation.ranked import RankedSubgraphs
 from gflowexplainer.testing import NodeModel, TypedNodeModel, house, random_graph, typed_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
@@ -21,12 +22,11 @@ QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden"
 def by_hand():
     """A house of which {4, 0, 1} has probability 0.75 and {4, 0} 0.25; node 4 is explained."""
     graph = house()
-    subgraphs = (
-        RankedSubgraph.of((4, 0, 1), 0.75, 0.9, (0.2, 0.8), (0.6, 0.4)),
-        RankedSubgraph.of((4, 0), 0.25, 0.5, (0.7, 0.3), (0.1, 0.9)),
+    subgraphs = RankedSubgraphs.of(
+        [((4, 0, 1), 0.75, 0.9, (0.2, 0.8), (0.6, 0.4)), ((4, 0), 0.25, 0.5, (0.7, 0.3), (0.1, 0.9))]
     )
-    certificate = Certificate(0.1, 0.2, 0.05, 12)
-    answer = SubgraphDistribution(lambda: subgraphs, 4, 16, 0.03, PendingCertificate(lambda: certificate))
+    known = {"subgraphs": subgraphs, "certificate": Certificate(0.1, 0.2, 12)}
+    answer = SubgraphDistribution(4, num_samples=16, error=0.03, known=known)
     node = torch.tensor([1.0, 0.75, 0, 0, 1.0])
     source, target = graph.edge_index
     inside = (node[source] > 0) & (node[target] > 0)
@@ -77,8 +77,8 @@ def test_to_networkx(by_hand):
 def test_without_masks_the_subgraphs_say_the_same(by_hand):
     bare = copy.copy(by_hand)
     del bare.node_mask, bare.edge_mask
-    assert np.allclose(bare._node_values(), by_hand._node_values())
-    values = bare._edge_values(range(5))
+    assert np.allclose(bare.node_probability(), by_hand.node_probability())
+    values = bare.edge_probability(range(5))
     assert values[0, 4] == 1.0
     assert values[0, 1] == values[1, 4] == 0.75
     assert values[1, 2] == 0

@@ -1,19 +1,9 @@
 import math
-from dataclasses import replace
 
 import pytest
 import torch
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.explanation.certificate import Certificate, PendingCertificate
-from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.inference.certify import certify
-from gflowexplainer.inference.estimates import estimate_from_policy
-from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import TaskInputs
-from gflowexplainer.sampler import FlowSampler
-from gflowexplainer.settings import Settings
-from gflowexplainer.storage.identity import model_fingerprint
 from gflowexplainer.testing import GraphModel, NodeModel, path, random_graph
 
 QUICK = {"max_nodes": 3, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 32}
@@ -58,25 +48,6 @@ def test_distances_against_a_path_worked_out_by_hand(num_samples, measure, count
     assert "over all 5 connected subgraphs" in str(certificate)
 
 
-def test_the_error_is_that_of_the_mask_also_where_an_expected_probability_exceeds_one():
-    graph, model = path(4), NodeModel(seed=4)
-    predictor = Predictor(model)
-    instances = Instances.around_nodes(graph.x, graph.edge_index, [1], 2)
-    sampler = FlowSampler(
-        Settings(max_nodes=3, reward="context", model_embeddings=False), TaskInputs.of(predictor, instances)
-    )
-    estimates = estimate_from_policy(sampler.sample(torch.zeros(32, dtype=torch.long), 0))
-
-    def error(scale):
-        given = replace(estimates, node=scale * estimates.node)
-        return certify(sampler, given, 0, 100, model_fingerprint(model)).node_error
-
-    # Nodes that are four times as probable as can be are shown as certain, all others as they were.
-    assert float(4 * estimates.node.max()) > 1
-    assert error(1.0) < error(4.0) <= 1
-    assert error(1e6) == pytest.approx(error(1e9))
-
-
 def test_what_dropped_nothing_is_exact_and_what_did_is_about_as_far_off_as_it_says():
     graph, model = random_graph(14, 0.3, seed=1), NodeModel(seed=4)
     wide, narrow = (
@@ -119,18 +90,3 @@ def test_a_model_that_changed_is_noticed():
     with torch.no_grad():
         next(model.parameters()).add_(1)
     assert "after it was explained" in explanation.certificate.reason
-
-
-def test_computed_once_and_only_when_asked():
-    calls = []
-
-    def compute():
-        calls.append(1)
-        return Certificate(0.5, 0.5, 2)
-
-    pending = PendingCertificate(compute)
-    assert pending.known.distance is None
-    assert not calls
-    assert pending.get() is pending.get()
-    assert len(calls) == 1
-    assert pending.known.distance == 0.5

@@ -4,11 +4,10 @@ import pickle
 from dataclasses import replace
 
 import pytest
-import torch
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.inference.doubts import Doubts, scales
+from gflowexplainer.inference.doubts import doubts_about, scales
 from gflowexplainer.testing import NodeModel, random_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "num_samples": 64}
@@ -22,7 +21,7 @@ def sampled():
 
 @pytest.mark.parametrize(("error", "said"), [(0.0, False), (0.01, False), (0.43, True)])
 def test_probabilities_that_are_off(sampled, error, said):
-    doubts = Doubts(sampled.sampler, torch.tensor([error])).of(0)
+    doubts = doubts_about(sampled.sampler.reward, error, 0)
     assert any(f"off by {error:.2f} in total variation" in doubt for doubt in doubts) == said
 
 
@@ -32,7 +31,7 @@ def test_evidence_that_explains_nothing(sampled, share, said):
     before = reward.learned
     try:
         reward.learned = replace(before, explained=share)
-        doubts = Doubts(sampled.sampler, torch.tensor([0.0])).of(0)
+        doubts = doubts_about(reward, 0.0, 0)
     finally:
         reward.learned = before
     assert any("hardly told apart" in doubt for doubt in doubts) == said

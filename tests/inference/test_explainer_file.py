@@ -4,7 +4,7 @@ import pytest
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.errors import CheckpointError
-from gflowexplainer.inference.explainer_file import FILE
+from gflowexplainer.inference.fitted_state import FILE
 from gflowexplainer.testing import NodeModel, random_graph
 from gflowexplainer.training.checkpoint import CHECKPOINT
 

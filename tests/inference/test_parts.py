@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.explanation.parts import Part, Parts
+from gflowexplainer.explanation.findings import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.inference.random_parts import Neighbors, draw_random_parts
 from gflowexplainer.steering import PRICE

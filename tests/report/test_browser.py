@@ -5,8 +5,7 @@ import base64
 import pytest
 import torch
 
-from gflowexplainer.explanation.counterfactual import Counterfactual
-from gflowexplainer.explanation.feature_contributions import FeatureContributions
+from gflowexplainer.explanation.findings import Counterfactual, FeatureContributions
 from gflowexplainer.report import Case, Report, write_report
 from gflowexplainer.report.tables import Table
 from gflowexplainer.testing import graph_of, path, star

@@ -14,9 +14,9 @@ from gflowexplainer.catalogue.matching import LabelledGraph, holds
 from gflowexplainer.catalogue.rules import Presence, Rule, find_rules, measured
 from gflowexplainer.drawing.motifs import motif_cards
 from gflowexplainer.errors import ConfigError, check_counts
-from gflowexplainer.explanation.explained_distribution import ExplainedDistribution
+from gflowexplainer.explanation.explained import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
-from gflowexplainer.explanation.ranked_subgraphs import counted
+from gflowexplainer.explanation.ranked import counted
 
 Labels = Callable[[SubgraphExplanation], Sequence[str]] | Sequence[Sequence[str]] | None
 _KINDS = 64
@@ -183,7 +183,7 @@ def motifs(
     if not 0 <= min_support <= 1:
         raise ConfigError(f"'min_support' must lie in [0, 1] (got {min_support!r}).")
     check_counts(top=top)
-    models = {e.studies.model for e in found if e.studies.model}
+    models = {e._known.model for e in found if e._known.model}
     if len(models) > 1:
         raise ConfigError(
             f"These explanations are of {len(models)} different models. Make one catalogue for each of them."

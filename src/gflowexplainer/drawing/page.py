@@ -72,7 +72,7 @@ def case_data(case: Case, scene: Scene, most_subgraphs: int = MOST_SUBGRAPHS) ->
 
 def _change(case: Case, named: Any) -> dict[str, Any] | None:
     """Returns what would change the prediction, as far as that is known; ``None`` where it was not computed."""
-    known = case.explanation.studies.knows("counterfactual")
+    known = case.explanation.known("counterfactual")
     found = next((one for one in known if one is not None), None)
     if found is None:
         return {"found": False} if known else None
@@ -91,12 +91,12 @@ def _change(case: Case, named: Any) -> dict[str, Any] | None:
 
 def _contributions(case: Case) -> dict[str, Any] | None:
     """Returns the features that count most, as far as that is known."""
-    known = case.explanation.studies.knows("features")
+    known = case.explanation.known("features")
     if not known:
         return None
     found, names = known[0], case.feature_names
     bars = [
-        [names[f] if names is not None and found.of == "x" else f"{found.of}[{f}]", _finite(value)]
+        [names[f] if names is not None and found.of == "x" else found.name(f), _finite(value)]
         for f, value in found.top(MOST_FEATURES)
     ]
     said = "exact Shapley values" if found.exact else f"Shapley values, standard error {found.error:.3f}"

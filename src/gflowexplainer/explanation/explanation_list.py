@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import torch
 from torch import Tensor
 
-from gflowexplainer.drawing.case import Case, words_of_data
+from gflowexplainer.drawing.case import words_of_data
 from gflowexplainer.drawing.page import View
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
@@ -104,7 +104,7 @@ class ExplanationList(Sequence[SubgraphExplanation]):
                 raise ConfigError(f"'{name}' has {len(values)} entries for {len(self)} explanations. Pass one each.")
         shown = [self[number] for number in range(min(len(self), most))]
         cases = [
-            _case(_unique(explanation, number), explanation, **words, **{n: v[number] for n, v in own.items()})
+            explanation.case(_unique(explanation, number), **words, **{n: v[number] for n, v in own.items()})
             for number, explanation in enumerate(shown)
         ]
         return View(cases)
@@ -154,13 +154,6 @@ class ExplanationList(Sequence[SubgraphExplanation]):
 def _joined(parts: list[Tensor]) -> Tensor:
     """Puts tensors behind each other; a single one is not copied."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _case(name: str, explanation: Any, **words: Any) -> Case:
-    """Returns what is shown of an explanation of a graph with one or several types."""
-    if isinstance(explanation, SubgraphExplanation):
-        return Case(name, explanation, **words)
-    return explanation.case(name, **words)
 
 
 def _unique(explanation: SubgraphExplanation, number: int) -> str:

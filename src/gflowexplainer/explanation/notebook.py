@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gflowexplainer.explanation.ranked_subgraphs import class_of, counted, named, shown
+from gflowexplainer.explanation.ranked import class_of, counted, named, shown
 
 _MOST_NODES = 12
 
@@ -15,7 +15,7 @@ def in_words(explanation: Any) -> str:
 
     Nothing is computed for it: what the model predicts with and without a subgraph is asked for at the subgraph.
     """
-    best, parts = explanation.subgraphs[0], explanation.found_parts
+    best, parts = explanation.subgraphs[0], next(iter(explanation.known("parts")), None)
     listed = [f"{_nodes(part.nodes)}; with only it {shown(part.prediction_only)}" for part in parts or ()]
     rows = [
         ("prediction", _predicted(explanation)),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gflowexplainer.errors import ConfigError
-from gflowexplainer.explanation.ranked_subgraphs import class_of, shown
+from gflowexplainer.errors import ConfigError, ModelError
+from gflowexplainer.explanation.ranked import class_of, named, shown
 
 
 @dataclass(frozen=True)
@@ -76,24 +77,20 @@ def _sureness(explanation: Any, values: dict[str, Any]) -> str:
 
 def _counterfactual(explanation: Any, said: list[str], values: dict[str, Any]) -> None:
     """Adds what would change a class; for a value nobody has said by how much, so what was asked before is repeated."""
-    studies = explanation.studies
-    if explanation.explained_class is None:
-        known = studies.knows("counterfactual")
-    else:
-        try:
+    known = explanation.known("counterfactual")
+    if explanation.explained_class is not None and explanation.has_model:
+        with suppress(ModelError):  # the model has changed since: what is known is repeated
             known = [explanation.counterfactual()]
-        except ConfigError:
-            if studies.can_compute:
-                raise
-            known = studies.knows("counterfactual")
     values["counterfactuals"] = [None if found is None else found.to_dict() for found in known]
     for found in known:
         said.append("No set of nodes was found whose removal changes the prediction." if found is None else str(found))
 
 
 def _features(explanation: Any, said: list[str], values: dict[str, Any]) -> None:
-    studies = explanation.studies
-    known = [explanation.feature_contributions()] if studies.can_compute else studies.knows("features")[:1]
+    known = explanation.known("features")[:1]
+    if explanation.has_model:
+        with suppress(ConfigError, ModelError):  # features that are no numbers, or a model that has changed since
+            known = [explanation.feature_contributions()]
     for found in known:
         top = found.top(3)
         values["features"] = [{"feature": feature, "contribution": value} for feature, value in top]
@@ -101,10 +98,10 @@ def _features(explanation: Any, said: list[str], values: dict[str, Any]) -> None
         if not top:
             said.append(f"No feature in '{found.of}' of these nodes changes the prediction.")
             continue
-        listed = ", ".join(f"{found.of}[{feature}] ({value:+.2f})" for feature, value in top)
+        listed = ", ".join(f"{found.name(feature)} ({value:+.2f})" for feature, value in top)
         sure = "exact Shapley values" if found.exact else f"Shapley values, standard error {found.error:.3f}"
         said.append(f"Their features that count most: {listed}; {sure}.")
 
 
 def _listed(nodes: Sequence[Any]) -> str:
-    return ", ".join(map(str, nodes))
+    return ", ".join(map(named, nodes))

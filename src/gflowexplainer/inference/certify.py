@@ -1,37 +1,23 @@
-"""Certifies explanations: compares what was learned and what is shown with every connected subgraph there is."""
+"""Certifies explanations: compares what is shown with every connected subgraph there is."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from gflowexplainer.choices import Measure
 from gflowexplainer.errors import EnumerationError
-from gflowexplainer.explanation.certificate import Certificate
-from gflowexplainer.flow.exact import (
-    Enumeration,
-    enumerate_subgraphs,
-    exact_marginals,
-    total_variation,
-)
+from gflowexplainer.explanation.findings import Certificate
+from gflowexplainer.flow.exact import Enumeration, enumerate_subgraphs, exact_marginals, total_variation
+from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.graphs.subgraphs import subgraph_keys
 from gflowexplainer.inference.estimates import Estimates
-from gflowexplainer.inference.exact_target import target_distribution
-from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.ops.sorting import find_sorted
+from gflowexplainer.rewards import Reward
 from gflowexplainer.sampler import FlowSampler
-from gflowexplainer.storage.identity import model_fingerprint
 
 
-def same_model(sampler: FlowSampler, model_name: str) -> bool:
-    """Whether the explained model is where it was, with the weights that it had, by its fingerprint."""
-    model = sampler.predictor.model
-    if any(parameter.device != sampler.predictor.device for parameter in model.parameters()):
-        return False
-    with GLOBAL_STATE:
-        return model_fingerprint(model) == model_name
-
-
-def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: int, model_name: str) -> Certificate:
+def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: int) -> Certificate:
     """Measures what is shown against the truth of one instance: every connected subgraph there is.
 
     Args:
@@ -39,10 +25,7 @@ def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: in
         estimates: What is shown of all its instances.
         instance: Which of them to certify.
         limit: Number of connected subgraphs above which nothing is computed.
-        model_name: Fingerprint of the model when it was explained; if it has changed since, nothing is computed.
     """
-    if not same_model(sampler, model_name):
-        return Certificate(reason="The model was moved or trained on after it was explained. Explain it again.")
     one = torch.tensor([instance], device=sampler.instances.device)
     max_nodes = sampler.settings.max_nodes
     try:
@@ -53,14 +36,30 @@ def certify(sampler: FlowSampler, estimates: Estimates, instance: int, limit: in
             "Raise 'certificate_limit' or lower 'max_nodes'."
         )
     target = target_distribution(enumeration, sampler.reward, sampler.settings.measure)
-    shown = _shown(enumeration, estimates, instance)
     nodes = slice(int(sampler.instances.ptr[instance]), int(sampler.instances.ptr[instance + 1]))
     exact_node = exact_marginals(enumeration, target)[0][nodes]
     return Certificate(
-        distance=float(total_variation(enumeration, shown, target)),
+        distance=float(total_variation(enumeration, _shown(enumeration, estimates, instance), target)),
         node_error=float((estimates.node[nodes].clamp(0, 1) - exact_node).abs().max()),
         num_subgraphs=int(enumeration.states.complete.sum()),
     )
+
+
+def target_distribution(enumeration: Enumeration, reward: Reward, measure: str = "uniform") -> Tensor:
+    """Returns the log-probability of every state under the target distribution, shape ``[S]``; an empty one has none.
+
+    Args:
+        enumeration: Every connected subgraph.
+        reward: What they are worth.
+        measure: What they count before that; see :mod:`~gflowexplainer.flow.measure`.
+    """
+    states = enumeration.states
+    some = torch.nonzero(states.complete).flatten()
+    log_reward = torch.zeros(len(states), dtype=torch.double, device=states.size.device)
+    log_reward[some] = reward.log_reward(states.subgraphs[some], states.can_grow[some]).double()
+    if Measure.of("measure", measure) == Measure.growth:
+        log_reward += log_growth(states, enumeration.child, enumeration.level_ptr)
+    return enumeration.normalize(log_reward)
 
 
 def _shown(enumeration: Enumeration, estimates: Estimates, instance: int) -> Tensor:

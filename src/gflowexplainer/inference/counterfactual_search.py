@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ConfigError, one_of
-from gflowexplainer.explanation.counterfactual import Counterfactual
+from gflowexplainer.explanation.findings import Counterfactual
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.changed_inputs import drop_edges, predict_changed
@@ -26,7 +26,6 @@ _LIMIT = 1000
 """Sets that may be tried until one changes the prediction."""
 _ENOUGH = 200
 """Sets that may be tried for a smaller one, once a set is known that changes it."""
-_BEGIN = 64
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ def find_counterfactual(
         enough=_ENOUGH,
         exhaustive=exhaustive,
     )
-    found = search.run([units.within(members) for members in samples[:_BEGIN]])
+    found = search.run([units.within(members) for members in samples])
     if found is None:
         return None
     evaluations = sampler.predictor.num_evaluations - evaluated

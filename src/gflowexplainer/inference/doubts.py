@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import torch
-from torch import Tensor
 
 from gflowexplainer.graphs.instances import Instances
+from gflowexplainer.rewards.base import Reward
 from gflowexplainer.rewards.evidence_reward import EvidenceReward
-from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.steering import AGREED
 
 UNEXPLAINED = 0.05
@@ -18,40 +15,26 @@ SCALES = 1e3
 """Columns of features whose spreads differ by this factor are on different scales."""
 
 
-class Doubts:
-    """Finds what speaks against the explanations of a sampler.
+def doubts_about(reward: Reward, error: float, position: int) -> tuple[str, ...]:
+    """Says what speaks against the explanation of one instance; nothing if nothing does.
 
     Args:
-        sampler: What was sampled from.
-        error: How far what is shown is off, in total variation, shape ``[I]``.
+        reward: What was sampled by.
+        error: How far what is shown is off, in total variation.
+        position: The instance.
     """
-
-    def __init__(self, sampler: FlowSampler, error: Tensor) -> None:
-        self.sampler, self.error = sampler, error
-
-    def of(self, position: int) -> tuple[str, ...]:
-        """Says what speaks against the explanation of one instance; nothing if nothing does."""
-        said = [*self.sampler.predictor.notes, *self._samples(position), *self._evidence]
-        return (*said, *scales(self.sampler.instances, position))
-
-    def _samples(self, position: int) -> list[str]:
-        error = float(self.error[position])
-        if error <= AGREED:
-            return []
-        return [
+    said = list(reward.predictor.notes)
+    if error > AGREED:
+        said.append(
             f"The probabilities may be off by {error:.2f} in total variation: independent samples differ by that much. "
             "Raise 'num_samples', or lower 'max_nodes' so that all subgraphs can be listed."
-        ]
-
-    @cached_property
-    def _evidence(self) -> list[str]:
-        reward = self.sampler.reward
-        if not isinstance(reward, EvidenceReward) or reward.learned.explained >= UNEXPLAINED:
-            return []
-        return [
+        )
+    if isinstance(reward, EvidenceReward) and reward.learned.explained < UNEXPLAINED:
+        said.append(
             f"Kinds of nodes explain {max(0.0, 100 * reward.learned.explained):.0f}% of what the model says of random "
             "pieces, so good and bad subgraphs are hardly told apart. reward='context' asks the model itself."
-        ]
+        )
+    return (*said, *scales(reward.instances, position))
 
 
 def scales(instances: Instances, position: int) -> list[str]:

@@ -1,22 +1,32 @@
-"""The fitted state: what was learned, and which model and task it belongs to."""
+"""The fitted state: what was learned, which model and task it belongs to, and its file of safetensors and JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
 from torch_geometric.explain import ModelConfig
 
-from gflowexplainer.errors import ConfigError, ModelError
+from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.flow.network import FlowNetwork
 from gflowexplainer.model.config import config_to_dict
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
+from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
+from gflowexplainer.storage.files import is_file
+from gflowexplainer.training.checkpoint import CHECKPOINT
+from gflowexplainer.training.checkpoint import EXPLAINER as FILE
+
+KIND = "explainer"
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class FittedState:
-    """A trained sampler without its instances, and what it belongs to.
+    """What a sampler has learned, and what it belongs to.
 
     Attributes:
         sampler: All that was learned.
@@ -53,3 +63,35 @@ class FittedState:
         here = config_to_dict(config)
         if here != self.config:
             raise ConfigError(f"This explainer was fitted for {self.config}, but is used for {here}. Fit it again.")
+
+    def write(self, folder: str | Path, arguments: Mapping[str, Any]) -> None:
+        """Stores it in a folder, with the ``arguments`` that the explainer was made with."""
+        meta = {"kind": KIND, "arguments": dict(arguments), "model": self.model, "config": self.config}
+        write_checkpoint(Path(folder) / FILE, self.sampler.sections(), meta | {"identity": self.identity})
+
+
+def read_explainer(folder: str | Path, make: Callable[..., Made]) -> tuple[Made, FittedState]:
+    """Reads an explainer that was stored in a folder.
+
+    Args:
+        folder: The folder.
+        make: Makes an explainer of its arguments.
+
+    Returns:
+        The explainer, and what was learned.
+    """
+    path = Path(folder) / FILE
+    if not is_file(path) and is_file(Path(folder) / CHECKPOINT):
+        raise CheckpointError(
+            f"'{folder}' holds a training that was not finished. Call fit with this folder to go on with it."
+        )
+    sections, meta = read_checkpoint(path)
+    if meta.get("kind") != KIND:
+        raise CheckpointError(f"'{path}' holds no explainer (but {meta.get('kind') or 'a training'}).")
+    try:
+        explainer = make(**meta["arguments"])
+        config = config_to_dict(ModelConfig(**meta["config"]))
+        fitted = FittedState(SamplerState.from_sections(sections), meta["model"], config, meta["identity"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
+    return explainer, fitted

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.choices import Removal
-from gflowexplainer.explanation.parts import Part, Parts
+from gflowexplainer.explanation.findings import Part, Parts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
 from gflowexplainer.inference.random_parts import LARGEST, Neighbors, NodeSet, draw_random_parts, roots_of

@@ -1,26 +1,56 @@
-"""The arguments of an explainer that are no settings, checked once."""
+"""What a call of the explainer wants, in one hand; and the arguments that are no settings, checked once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
+from torch_geometric.explain import ModelConfig
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.graphs.typed import EdgeType
-from gflowexplainer.inference.explainer_file import OPTIONS
+from gflowexplainer.inference.fitted_state import FittedState
 from gflowexplainer.model.adapter import bare_model, shown_name
 from gflowexplainer.settings import Settings
 
-SETTINGS = frozenset({"preset", *OPTIONS, *Settings.__dataclass_fields__}) - {"batch_size"}
+OPTIONS = (
+    *("num_samples", "num_hops", "certificate_limit", "memory_budget"),
+    *("node_type", "edge_type", "remove_link"),
+)
+"""Arguments of an explainer that are no settings, and stored with them."""
+_TAKEN = frozenset({"preset", *OPTIONS, *Settings.__dataclass_fields__}) - {"batch_size"}
 """What an explainer is made with, by name, but for what PyG calls an argument of models."""
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """How the predictions of a task are explained.
+
+    Attributes:
+        settings: All settings.
+        fitted: What was learned by a fit; ``None`` if there was none.
+        num_samples: Particles of each size, or subgraphs that a flow network samples, for each explanation.
+        certificate_limit: Connected subgraphs up to which a certificate is computed when it is asked for.
+        budget: Bytes that one batch of work may take, roughly.
+        model_name: Fingerprint of the explained model.
+        config: Mode, level and return type of the model.
+    """
+
+    settings: Settings
+    fitted: FittedState | None
+    num_samples: int
+    certificate_limit: int
+    budget: int
+    model_name: str
+    config: ModelConfig
 
 
 def refuse_settings(model: Any, arguments: Mapping[str, Any]) -> None:
     """Refuses settings of an explainer among further arguments of a model that takes none of that name."""
-    wrong = [name for name in arguments if name in SETTINGS]
+    wrong = [name for name in arguments if name in _TAKEN]
     if not wrong or not isinstance(model, nn.Module):
         return
     taken = forward_parameters(bare_model(model))
