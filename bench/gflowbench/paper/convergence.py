@@ -95,12 +95,10 @@ def _verdicts(found: Found) -> list[Verdict]:
     for way, words in WAYS.items():
         falling = {dataset: [falls(value) for value in ways[way]] for dataset, ways in found.items()}
         verdicts.append(
-            Verdict.judge(
+            Verdict.of(
                 f"The loss converges on all datasets ({words}).",
-                [part for each in falling.values() for part in each],
-                "Seeds that converge: "
-                + ", ".join(f"{TITLES[dataset]} {sum(each)} of {len(each)}" for dataset, each in falling.items())
-                + ".",
+                {TITLES[d]: (each, f"{sum(each)} of {len(each)}") for d, each in falling.items()},
+                "Seeds that converge: ",
             )
         )
     return verdicts

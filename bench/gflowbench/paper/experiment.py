@@ -117,9 +117,9 @@ class Verdict:
         return cls(claim, HOLDS if all(parts) else IN_PART if any(parts) else FAILS, evidence)
 
     @classmethod
-    def of(cls, claim: str, found: Mapping[str, tuple[bool, str]], lead: str = "") -> Verdict:
-        """Judges by named parts, each of which holds or not, and says in words what was found of it."""
-        parts = [holds for holds, _ in found.values()]
+    def of(cls, claim: str, found: Mapping[str, tuple[bool | Sequence[bool], str]], lead: str = "") -> Verdict:
+        """Judges by named parts, each of which holds or not (or several of it), and says what was found of it."""
+        parts = [part for holds, _ in found.values() for part in ([holds] if isinstance(holds, bool) else holds)]
         return cls.judge(claim, parts, lead + ", ".join(f"{name} {words}" for name, (_, words) in found.items()) + ".")
 
 

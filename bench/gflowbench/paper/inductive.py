@@ -95,26 +95,14 @@ def name_of(explainer: str, dataset: str, share: float) -> str:
 def present(results: Results) -> Outcome:
     """Draws AUC over the share of training instances."""
     scope = results.scope
-    records = {
-        (dataset, explainer, share): record_of(results[name_of(explainer, dataset, share)])
-        for dataset in datasets(scope)
-        for explainer in LABELS
-        for share in shares(scope)
-    }
-    found: Found = {
-        dataset: {
-            explainer: {
-                share: [c.metrics["auc_own"] for c in records[dataset, explainer, share].cells if c.status == "ok"]
-                for share in shares(scope)
-            }
-            for explainer in LABELS
-        }
-        for dataset in datasets(scope)
-    }
-    sizes = {
-        d: max(c.facts.get("instances", 0) for (at, _, _), r in records.items() if at == d for c in r.cells)
-        for d in found
-    }
+    sizes: dict[str, int] = {}
+
+    def scored(dataset: str, explainer: str, share: float) -> list[float]:
+        cells = record_of(results[name_of(explainer, dataset, share)]).cells
+        sizes[dataset] = max(sizes.get(dataset, 0), *(cell.facts.get("instances", 0) for cell in cells))
+        return [cell.metrics["auc_own"] for cell in cells if cell.status == "ok"]
+
+    found: Found = {d: {e: {s: scored(d, e, s) for s in shares(scope)} for e in LABELS} for d in datasets(scope)}
     notes = [
         f"{counted(len(seeds(scope, GFLOW)), 'seed')}, with the context reward "
         f"{counted(len(seeds(scope, CONTEXT)), 'seed')}; for each seed other instances are drawn to fit on. "
@@ -148,7 +136,8 @@ def _table(found: Found) -> Table:
 
 def _verdicts(found: Found) -> list[Verdict]:
     means = {d: {e: {s: fmean(v) for s, v in by.items() if v} for e, by in of.items()} for d, of in found.items()}
-    lasting = {d: max(of[GFLOW].values()) - min(of[GFLOW].values()) for d, of in means.items()}
+    least = {d: min(of[GFLOW].values()) for d, of in means.items()}
+    lasting = {d: max(of[GFLOW].values()) - least[d] for d, of in means.items()}
     over = {
         (ours, peer): {d: [of[ours][s] > of[peer][s] for s in of[ours] if s in of[peer]] for d, of in means.items()}
         for ours, peer in ((GFLOW, SEQUENCE), (CONTEXT, SEQUENCE), (GFLOW, RG))
@@ -157,31 +146,27 @@ def _verdicts(found: Found) -> list[Verdict]:
     unsteady = {e: fmean(max(v) - min(v) for of in found.values() for v in of[e].values() if v) for e in (GFLOW, RG)}
     several = any(len(values) > 1 for of in found.values() for values in of[RG].values())
     return [
-        Verdict.judge(
+        Verdict.of(
             "GFlowExplainer is good from 10 % of the instances on: its AUC hardly depends on the share (to .03).",
-            [gap <= 0.03 for gap in lasting.values()],
-            "Largest less least mean over the shares: "
-            + ", ".join(
-                f"{TITLES[d]} {gap:.3f} (least {min(means[d][GFLOW].values()):.3f})" for d, gap in lasting.items()
-            )
-            + ".",
+            {TITLES[d]: (gap <= 0.03, f"{gap:.3f} (least {least[d]:.3f})") for d, gap in lasting.items()},
+            "Largest less least mean over the shares: ",
         ),
         *(
-            Verdict.judge(
+            Verdict.of(
                 f"{LABELS[ours]} explains unseen instances better than {LABELS[peer]}"
                 + (", all else equal." if ours == CONTEXT else "."),
-                [part for parts in by.values() for part in parts],
-                "Shares with a higher mean: "
-                + ", ".join(f"{TITLES[d]} {sum(parts)} of {len(parts)}" for d, parts in by.items())
-                + f"; mean of all {_mean(means, ours):.3f} against {_mean(means, peer):.3f}.",
+                {TITLES[d]: (parts, f"{sum(parts)} of {len(parts)}") for d, parts in by.items()},
+                f"Mean of all {_mean(means, ours):.3f} against {_mean(means, peer):.3f}; shares with a higher mean: ",
             )
             for (ours, peer), by in over.items()
         ),
-        Verdict.judge(
+        Verdict.of(
             "Without pre-training RG-Explainer stays at an AUC of .5 on Tree-Cycles and Tree-Grid.",
-            [abs(value - 0.5) <= 0.02 for values in bare.values() for value in values],
-            "; ".join(f"{TITLES[d]} {min(values):.3f} to {max(values):.3f}" for d, values in bare.items() if values)
-            + ".",
+            {
+                TITLES[d]: ([abs(value - 0.5) <= 0.02 for value in values], f"{min(values):.3f} to {max(values):.3f}")
+                for d, values in bare.items()
+                if values
+            },
         ),
         Verdict.judge(
             "RG-Explainer is less steady over seeds than GFlowExplainer.",

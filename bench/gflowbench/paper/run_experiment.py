@@ -140,18 +140,13 @@ def _write(
     return read_summary(folder)
 
 
-def has_summary(folder: str | Path) -> bool:
-    """Whether a folder holds results of an experiment, and not of something else."""
-    path = Path(folder) / SUMMARY
-    record = read_json(path) if path.is_file() else None
-    return isinstance(record, dict) and record.get("format") == FORMAT
-
-
 def read_summary(folder: str | Path) -> dict[str, Any]:
     """Reads what an experiment found, without the single values."""
-    if not has_summary(folder):
+    path = Path(folder) / SUMMARY
+    record = read_json(path) if path.is_file() else None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise CheckpointError(f"'{folder}' holds no results of an experiment. Run 'gflowexplainer reproduce' again.")
-    return read_json(Path(folder) / SUMMARY)
+    return record
 
 
 def tables_of(record: Mapping[str, Any]) -> list[Table]:

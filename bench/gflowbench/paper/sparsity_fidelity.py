@@ -160,32 +160,28 @@ def _table(found: Found, kind: str) -> Table:
 
 def _verdicts(found: Found) -> list[Verdict]:
     curves = {d: [_mean(of[DEFAULT], k, "plus") for k in range(len(SIZES))] for d, of in found.items()}
-    rises = {d: curve[-1] > curve[0] for d, curve in curves.items()}
-    falling = Verdict.judge(
-        "Sparser explanations tend to have lower fidelity.",
-        list(rises.values()),
-        "Fidelity of 1 and of "
-        f"{max(SIZES)} nodes: " + ", ".join(f"{TITLES[d]} {c[0]:.3f} and {c[-1]:.3f}" for d, c in curves.items()) + ".",
-    )
     middle = SIZES.index(5)
-    against = {d: _mean(of[RANDOM], middle, "plus") for d, of in found.items()}
-    best = {d: max(of, key=lambda name: _mean(of[name], middle, "plus")) for d, of in found.items()}
-    high = Verdict.judge(
-        "GFlowExplainer's explanations are faithful: without its first 5 nodes the prediction loses more than without "
-        "5 nodes of random growth.",
-        [curves[d][middle] > against[d] for d in found],
-        "; ".join(
-            f"{TITLES[d]} {curves[d][middle]:.3f} against {against[d]:.3f}"
-            + (
-                ""
-                if best[d] == DEFAULT
-                else f" (highest: {LABELS[best[d]]}, {_mean(found[d][best[d]], middle, 'plus'):.3f})"
-            )
-            for d in found
-        )
-        + ".",
-    )
-    return [falling, high]
+    against = {d: {name: _mean(values, middle, "plus") for name, values in of.items()} for d, of in found.items()}
+    best = {d: max(of, key=lambda name: of[name]) for d, of in against.items()}
+    higher = {
+        d: "" if best[d] == DEFAULT else f" (highest: {LABELS[best[d]]}, {of[best[d]]:.3f})"
+        for d, of in against.items()
+    }  # fmt: skip
+    return [
+        Verdict.of(
+            "Sparser explanations tend to have lower fidelity.",
+            {TITLES[d]: (c[-1] > c[0], f"{c[0]:.3f} and {c[-1]:.3f}") for d, c in curves.items()},
+            f"Fidelity of 1 and of {max(SIZES)} nodes: ",
+        ),
+        Verdict.of(
+            "GFlowExplainer's explanations are faithful: without its first 5 nodes the prediction loses more than "
+            "without 5 nodes of random growth.",
+            {
+                TITLES[d]: (of[DEFAULT] > of[RANDOM], f"{of[DEFAULT]:.3f} against {of[RANDOM]:.3f}{higher[d]}")
+                for d, of in against.items()
+            },
+        ),
+    ]
 
 
 def _draw(found: Found, kind: str, words: str) -> Any:

@@ -115,18 +115,19 @@ def _verdicts(found: Means) -> list[Verdict]:
     }
     near = [gap <= NEAR for gap in gaps.values()]
     return [
-        Verdict.judge(
+        Verdict.of(
             "GFlowExplainer in the paper's settings reaches the printed AUC (to .01).",
-            list(reached.values()),
-            f"Reached on {sum(reached.values())} of {len(reached)} datasets: {_listed(ours, printed)}.",
+            {TITLES[d]: (reached[d], f"{value:.3f} (printed {printed[d].mean:.3f})") for d, value in ours.items()},
+            f"Reached on {sum(reached.values())} of {len(reached)} datasets: ",
         ),
         *(
-            Verdict.judge(
+            Verdict.of(
                 f"GFlowExplainer has the highest AUC on all datasets but BA-Community, where it is second ({words}).",
-                [ranks[d] <= (2 if d == "ba-community" else 1) for d in ranks],
-                "Rank among the explainers of the table: "
-                + ", ".join(f"{TITLES[d]} {rank} ({found[name][d]:.3f})" for d, rank in ranks.items())
-                + ".",
+                {
+                    TITLES[d]: (rank <= 1 + (d == "ba-community"), f"{rank} ({found[name][d]:.3f})")
+                    for d, rank in ranks.items()
+                },
+                "Rank among the explainers of the table: ",
             )
             for (name, ranks), words in zip(best.items(), ("paper's settings", "our default"), strict=True)
         ),
@@ -147,10 +148,6 @@ def _verdicts(found: Means) -> list[Verdict]:
 def _ranks(found: Means, name: str) -> dict[str, int]:
     """Ranks one of the two forms of ours among the peers of the paper's table, by dataset; 1 is best."""
     return {d: 1 + sum(found[peer].get(d, 0.0) > value for peer in PEERS) for d, value in found[name].items()}
-
-
-def _listed(ours: Mapping[str, float], printed: Mapping[str, printed_numbers.Printed]) -> str:
-    return ", ".join(f"{TITLES[d]} {value:.3f} (printed {printed[d].mean:.3f})" for d, value in ours.items())
 
 
 def _worst(gaps: Mapping[tuple[str, str], float]) -> str:

@@ -9,18 +9,18 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from gflowbench.explainers.gflow import GFlow
 from gflowbench.explainers.interface import Subject
 from gflowbench.metrics import GroundTruth
 from gflowbench.metrics.measurement import agreement
-from gflowbench.paper.distance_curve import DistanceCurve
 from gflowbench.paper.experiment import Scope
 from gflowbench.paper.line_figures import Line
 from gflowbench.paper.steps import Measurement
 from gflowbench.protocol import Problem
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.flow.exact import enumerate_subgraphs
+from gflowexplainer.flow.exact import Enumeration, enumerate_subgraphs, terminal_distribution, total_variation
 from gflowexplainer.settings import Settings
 from gflowexplainer.training.checkpoint import UpdateRecord
 from gflowexplainer.training.trainer import Trainer
@@ -68,22 +68,24 @@ class Training:
         subject = Subject.of(loaded.model, loaded.benchmark, loaded.index)
         if self.subgraphs:
             subject = subject.select(self._nearest(subject))
-        records: list[UpdateRecord] = []
-        watch = _Watch(records, DistanceCurve(self.distance_every) if self.distance_every else None)
+        watch = Watch(self.distance_every)
         explainer = GFlow(preset=self.preset, **self.changes, fitting={"callback": watch})
         try:
             explainer.fit(subject, seed)
         except ConfigError:
-            if not records:  # it could not even begin: a mistake in the settings
+            if not watch.records:  # it could not even begin: a mistake in the settings
                 raise
-            return self._summary(subject, explainer.settings, records) | {"diverged": len(records), "metrics": {}}
+            return self._summary(subject, explainer.settings, watch.records) | {
+                "diverged": len(watch.records),
+                "metrics": {},
+            }
         metrics = {}
         truth = GroundTruth.of(loaded.benchmark, subject)
         if self.scored and truth is not None:
             metrics = agreement(subject, explainer.explain(subject, seed), truth)
-        return self._summary(subject, explainer.settings, records) | {"diverged": None, "metrics": metrics}
+        return self._summary(subject, explainer.settings, watch.records) | {"diverged": None, "metrics": metrics}
 
-    def _nearest(self, subject: Subject) -> torch.Tensor:
+    def _nearest(self, subject: Subject) -> Tensor:
         bound = Settings.preset(self.preset, **self.changes).max_nodes
         every = torch.arange(len(subject), device=subject.instances.device)
         counts = enumerate_subgraphs(subject.instances, every, subject.instances.center, bound).counts
@@ -102,16 +104,44 @@ class Training:
         }
 
 
-class _Watch:
-    """Keeps the record of every update, with the distance where it is measured."""
+class Watch:
+    """A callback of a training that keeps the record of every update, with its distance to the exact distribution.
 
-    def __init__(self, records: list[UpdateRecord], distance: DistanceCurve | None) -> None:
-        self.records, self.distance = records, distance
+    The distance is the mean total variation between what the policy samples and the target, over all training
+    instances, by enumeration of all their connected subgraphs.
+
+    Args:
+        every: Updates between two measurements of the distance; 0 for none.
+        limit: Connected subgraphs in total above which
+            :class:`~gflowexplainer.errors.EnumerationError` is raised, at the first update.
+    """
+
+    def __init__(self, every: int = 0, limit: int = 200_000) -> None:
+        self.every, self.limit = every, limit
+        self.records: list[UpdateRecord] = []
+        self._truth: tuple[Enumeration, Tensor] | None = None
 
     def __call__(self, trainer: Trainer, record: UpdateRecord) -> None:
-        if self.distance is not None:
-            self.distance(trainer, record)
+        """Measures the distance after an update, and keeps its record."""
+        if self.every and self._truth is None:
+            self._truth = self._enumerate(trainer)
+        if self._truth is not None and trainer.iteration % self.every == 0:
+            (enumeration, target), policy = self._truth, trainer.network.policy
+            with torch.no_grad():
+                reached = terminal_distribution(enumeration, policy, trainer.sampler.encode())
+            record["distance"] = float(total_variation(enumeration, reached, target).mean())
         self.records.append(record)
+
+    def _enumerate(self, trainer: Trainer) -> tuple[Enumeration, Tensor]:
+        """Lists all subgraphs, and their log-probability where the reward alone counts (a uniform measure)."""
+        every = torch.arange(len(trainer.instances), device=trainer.instances.device)
+        start, bound = trainer.sampler.starts(every), trainer.settings.max_nodes
+        found = enumerate_subgraphs(trainer.instances, every, start, bound, limit=self.limit)
+        some = torch.nonzero(found.states.complete).flatten()
+        log_reward = torch.zeros(len(found.states), dtype=torch.double, device=every.device)
+        reward = trainer.reward.log_reward(found.states.subgraphs[some], found.states.can_grow[some])
+        log_reward[some] = reward.double()
+        return found, found.normalize(log_reward)
 
 
 def loss_line(values: Sequence[Mapping[str, Any]]) -> Line:

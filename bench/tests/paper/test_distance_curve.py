@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gflowbench.paper.distance_curve import DistanceCurve
+from gflowbench.paper.trainings import Watch
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import EnumerationError
 from gflowexplainer.testing import NodeModel, random_graph
@@ -30,7 +30,7 @@ def fit(distance, folder=None):
 
 
 def test_the_curve_is_written_and_falls(tmp_path):
-    fit(DistanceCurve(every=20), tmp_path / "run")
+    fit(Watch(every=20), tmp_path / "run")
     records = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
     curve = [record["distance"] for record in records if "distance" in record]
     assert [record["iteration"] for record in records if "distance" in record] == [19, 39, 59]  # counted from 0
@@ -39,4 +39,4 @@ def test_the_curve_is_written_and_falls(tmp_path):
 
 def test_too_large_an_instance_is_told_at_once():
     with pytest.raises(EnumerationError, match="more than 5"):
-        fit(DistanceCurve(limit=5))
+        fit(Watch(1, limit=5))
