@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
 _ANGLES = np.stack([f(2 * np.pi * np.arange(32) / 32) for f in (np.cos, np.sin)], axis=1)
 _REACH = (1.0, 1.3, 1.7, 2.2, 2.9, 3.8)
@@ -21,19 +21,28 @@ def layout(num_nodes: int, edges: Sequence[tuple[int, int]], lengths: Sequence[f
         edges: Positions of both ends of each edge.
         lengths: Length of each edge; all 1 if not given.
     """
-    if num_nodes == 1:
-        return np.zeros((1, 2))
+    return _true_to(_distances(num_nodes, edges, lengths))
+
+
+def _distances(num_nodes: int, edges: Sequence[tuple[int, int]], lengths: Sequence[float] | None) -> np.ndarray:
+    """Returns the lengths of shortest paths, shape ``[n, n]``; what is not joined lies beyond everything else."""
     ends = np.array(edges, dtype=int).reshape(-1, 2).T
     values = np.ones(ends.shape[1]) if lengths is None else np.asarray(lengths, dtype=float)
-    matrix = coo_array((values, (ends[0], ends[1])), shape=(num_nodes, num_nodes)).tocsr()
-    distance = shortest_path(matrix, directed=False)
-    far = distance[np.isfinite(distance)].max() + 1
-    distance[~np.isfinite(distance)] = far
-    np.fill_diagonal(distance, 1.0)
+    distance = shortest_path(coo_array((values, (ends[0], ends[1])), shape=(num_nodes,) * 2).tocsr(), directed=False)
+    beyond = values.max(initial=1.0)
+    distance[~np.isfinite(distance)] = distance[np.isfinite(distance)].max() + beyond
+    return distance
+
+
+def _true_to(distance: np.ndarray) -> np.ndarray:
+    """Places nodes by their distances ``[n, n]``, shape ``[n, 2]``."""
+    if len(distance) == 1:
+        return np.zeros((1, 2))
+    distance, far = distance + np.eye(len(distance)), distance.max()
     weight = distance**-2.0
     np.fill_diagonal(weight, 0.0)
     # The pseudo-inverse of a Laplacian, at the price of an inverse.
-    mean = 1 / num_nodes
+    mean = 1 / len(distance)
     inverse = np.linalg.inv(np.diag(weight.sum(axis=1)) - weight + mean) - mean
     # Majorisation finds the nearest valley, in which a cycle may lie folded: the best of several beginnings is taken.
     tries = [_settle(begin, inverse, weight, distance) for begin in _beginnings(distance, far)]
@@ -70,7 +79,7 @@ def _settle(
 
 
 def layout_around(level: np.ndarray, edges: np.ndarray, gaps: tuple[float, float, float], middle: int) -> np.ndarray:
-    """Places the explanation and its direct neighbours by their distances, then all others in the free room around.
+    """Places the explanation by its distances, then its direct neighbours, then all others in the free room around.
 
     Args:
         level: 0 for nodes of the explanation, 1 for those that are shown with it, 2 for the rest, shape ``[n]``.
@@ -82,16 +91,15 @@ def layout_around(level: np.ndarray, edges: np.ndarray, gaps: tuple[float, float
     Returns:
         Places, shape ``[n, 2]``; ``middle`` lies at the origin, and the longer side of the explanation is horizontal.
     """
-    first = np.flatnonzero(level < 2)
-    slot = np.full(level.size, -1)
-    slot[first] = np.arange(first.size)
-    inner = edges[(level[edges] < 2).all(axis=1)]
-    lengths = np.where((level[inner] == 0).all(axis=1), gaps[0], 0.72 * gaps[0])
-    place = np.full((level.size, 2), np.nan)
-    shape = layout(first.size, slot[inner].tolist(), lengths.tolist())
-    place[first] = turned(_apart(shape, level[first], slot[inner], gaps))
+    core, place = level == 0, np.full((level.size, 2), np.nan)
+    near = edges[(level[edges] < 2).all(axis=1)]
+    lengths = np.where(core[near].all(axis=1), gaps[0], 0.72 * gaps[0])
+    shape = turned(_true_to(_distances(level.size, near.tolist(), lengths.tolist())[np.ix_(core, core)]))
+    closest = pdist(shape).min(initial=gaps[0])
+    place[core] = shape * np.clip(0.7 * gaps[0] / max(closest, 1e-9), 1, 2)
     place -= place[middle]
-    _fill_around(place, level, edges, gaps)
+    for number in (1, 2):
+        _fill_around(place, level, number, edges, gaps)
     return place
 
 
@@ -107,58 +115,26 @@ def turned(place: np.ndarray) -> np.ndarray:
     return moved * np.sign(moved[heavy, [0, 1]])
 
 
-def _along(place: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Returns points along edges, which nothing should lie on, shape ``[7 e, 2]``."""
-    share = np.linspace(0.125, 0.875, 7)[:, None, None]
-    return ((1 - share) * place[edges[:, 0]] + share * place[edges[:, 1]]).reshape(-1, 2)
-
-
-def _apart(place: np.ndarray, level: np.ndarray, edges: np.ndarray, gaps: tuple[float, float, float]) -> np.ndarray:
-    """Pushes nodes apart that lie on each other, and off the edges of the explanation, whose nodes give way less."""
-    if len(place) < 2:
-        return place
-    core, near = edges[(level[edges] == 0).all(axis=1)], np.flatnonzero(level == 1)
-    gap = np.minimum(np.array(gaps)[level][:, None], np.array(gaps)[level][None])
-    gap[np.ix_(level == 0, level == 0)] = 0.7 * gaps[0]
-    gap[np.ix_(level == 0, level == 1)] = gap[np.ix_(level == 1, level == 0)] = 0.6 * gaps[0]
-    np.fill_diagonal(gap, 0.0)
-    yields = np.where(level == 0, 0.15, 0.5)[:, None]
-    # Two nodes on one spot have no direction to be pushed into: each leaves by an angle of its own.
-    golden = np.pi * (3 - np.sqrt(5)) * np.arange(len(place))
-    place = place + 1e-4 * np.stack([np.cos(golden), np.sin(golden)], axis=1)
-    for _ in range(60):
-        away = place[:, None] - place[None]
-        distance = np.linalg.norm(away, axis=2)
-        short = np.maximum(gap - distance, 0.0) / np.maximum(distance, 1e-9)
-        push = (away * short[:, :, None]).sum(axis=1) / np.maximum((short > 0).sum(axis=1), 1)[:, None]
-        if core.size and near.size:
-            points = _along(place, core)
-            nearest = cdist(place[near], points).argmin(axis=1)
-            off = place[near] - points[nearest]
-            length = np.linalg.norm(off, axis=1)
-            push[near] += off * (np.maximum(0.3 * gaps[0] - length, 0.0) / np.maximum(length, 1e-9))[:, None]
-        if np.abs(push).max() < 1e-2:
-            break
-        place = place + yields * push
-    return place
-
-
-def _fill_around(place: np.ndarray, level: np.ndarray, edges: np.ndarray, gaps: tuple[float, float, float]) -> None:
-    """Puts each further node on the nearest free spot by its neighbours, those next to placed ones first, in place."""
+def _fill_around(
+    place: np.ndarray, level: np.ndarray, number: int, edges: np.ndarray, gaps: tuple[float, float, float]
+) -> None:
+    """Puts each node of a level on the nearest free spot by its neighbours, those next to placed ones first."""
     neighbours: list[list[int]] = [[] for _ in level]
     for u, v in edges.tolist():
         neighbours[u].append(v)
         neighbours[v].append(u)
-    done = level < 2
-    inner = place[done]
-    centre = inner.mean(axis=0)
-    radius = float(np.linalg.norm(inner - centre, axis=1).max(initial=0.0))
-    queue = [int(v) for u in np.flatnonzero(done) for v in neighbours[u] if not done[v]]
-    waiting = [int(v) for v in np.flatnonzero(~done)]
+    done, gap = level < number, gaps[number]
+    centre = place[done].mean(axis=0)
+    radius = float(np.linalg.norm(place[done] - centre, axis=1).max(initial=0.0))
+    mine = level == number
+    queue = [v for u in np.flatnonzero(done) for v in neighbours[u] if mine[v]]
+    waiting = np.flatnonzero(mine).tolist()
     # The explanation keeps some room around it, and its edges stay free.
-    bars = _along(place, edges[(level[edges] == 0).all(axis=1)])
+    inside = edges[(level[edges] == 0).all(axis=1)]
+    share = np.linspace(0.125, 0.875, 7)[:, None, None]
+    bars = ((1 - share) * place[inside[:, 0]] + share * place[inside[:, 1]]).reshape(-1, 2)
     taken = [*place[done], *bars]
-    room = [*np.where(level[done] == 0, 0.5 * gaps[0], gaps[2]), *[gaps[2]] * len(bars)]
+    room = [*np.where(level[done] == 0, 0.5 * gaps[0], gap), *[gap] * len(bars)]
     spread = 0
     while queue or waiting:
         node = queue.pop(0) if queue else waiting.pop(0)
@@ -167,11 +143,11 @@ def _fill_around(place: np.ndarray, level: np.ndarray, edges: np.ndarray, gaps: 
         anchors = [v for v in neighbours[node] if done[v]]
         around = place[anchors].mean(axis=0) if anchors else centre + radius * _ANGLES[spread % len(_ANGLES)]
         spread += 1 if anchors else 7
-        place[node] = _free_spot(around, np.array(taken), np.array(room), centre, gaps[2])
+        place[node] = _free_spot(around, np.array(taken), np.array(room), centre, gap)
         done[node] = True
         taken.append(place[node])
-        room.append(gaps[2])
-        queue += [v for v in neighbours[node] if not done[v]]
+        room.append(gap)
+        queue += [v for v in neighbours[node] if mine[v] and not done[v]]
 
 
 def _free_spot(around: np.ndarray, taken: np.ndarray, room: np.ndarray, centre: np.ndarray, gap: float) -> np.ndarray:
@@ -182,7 +158,7 @@ def _free_spot(around: np.ndarray, taken: np.ndarray, room: np.ndarray, centre: 
     while True:
         spots = np.concatenate([around + scale * reach * _ANGLES for reach in _REACH])
         clear = (cdist(spots, taken) - room).min(axis=1)
-        cost = np.linalg.norm(spots - around, axis=1) - 0.6 * ((spots - around) @ outward)
+        cost = np.linalg.norm(spots - around, axis=1) - 0.3 * ((spots - around) @ outward)
         free = np.flatnonzero(clear >= 0)
         if free.size:
             return spots[free[np.argmin(cost[free])]]

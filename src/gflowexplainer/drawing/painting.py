@@ -13,6 +13,7 @@ import numpy as np
 
 from gflowexplainer.drawing.scene import Scene
 from gflowexplainer.errors import ConfigError
+from gflowexplainer.storage.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,8 +63,6 @@ def require_matplotlib() -> None:
 def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None, level: int = 1) -> Axes:
     """Draws with matplotlib, on ``ax`` or a figure of its own, and saves to ``path`` if there is one."""
     require_matplotlib()
-    if path is not None:
-        _check_ending(Path(path))
     size = panel_size(scene) if scene.kind == "sentence" else (6.0, 5.0)
     if ax is None and path is None:
         import matplotlib.pyplot as plt
@@ -75,16 +74,16 @@ def draw(scene: Scene, title: str, path: str | Path | None, ax: Axes | None, lev
         ax = Figure(figsize=size, layout="constrained").add_subplot()
     paint(ax, scene, level=level)
     ax.set_title(title, fontsize=10, parse_math=False, pad=34 if scene.parts else 6)
-    figure = ax.get_figure(root=True)
-    assert figure is not None
+    figure: Any = ax.get_figure(root=True)
     add_colour_bar(figure, scene, ax)
     if path is not None:
-        try:
-            figure.savefig(path, dpi=150)
-        except OSError as error:
+        path = Path(path) if Path(path).suffix else Path(f"{path}.png")
+        known, form = sorted(figure.canvas.get_supported_filetypes()), path.suffix[1:].lower()
+        if form not in known:
             raise ConfigError(
-                f"The picture '{path}' could not be written: {error.strerror or error}. Choose another folder."
-            ) from error
+                f"'{path}' ends in '.{form}', which is no format of pictures. Use one of {', '.join(known)}."
+            )
+        write_file(path, lambda file: figure.savefig(file, format=form, dpi=150))
     return ax
 
 
@@ -117,17 +116,6 @@ def still(scene: Scene) -> str:
     with matplotlib.rc_context({"svg.hashsalt": "gflowexplainer", "svg.fonttype": "none"}):
         figure.savefig(content, format="svg", metadata={"Date": None})
     return content.getvalue()[content.getvalue().index("<svg") :]
-
-
-def _check_ending(path: Path) -> None:
-    """Refuses a file whose ending names no format of pictures; one without an ending becomes a PNG."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    known, ending = sorted(FigureCanvasBase.get_supported_filetypes()), path.suffix[1:].lower()
-    if ending and ending not in known:
-        raise ConfigError(
-            f"'{path}' ends in '.{ending}', which is no format of pictures. Use one of {', '.join(known)}."
-        )
 
 
 def paint(ax: Axes, scene: Scene, other: int | None = None, level: int = 1) -> None:

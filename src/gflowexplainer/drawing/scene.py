@@ -268,20 +268,16 @@ def _relations(explanation: Any, names: Sequence[str], pairs: np.ndarray) -> lis
 
 
 def _features(explanation: Any, nodes: np.ndarray, level: np.ndarray) -> list[str] | None:
-    """Writes the features of nodes that are shown at first, in a few words; ``None`` if there are none to read."""
+    """Writes the first features that are not zero of nodes that are shown at first; ``None`` if there are none."""
     x = explanation.x if "x" in explanation else None
     if x is None or x.dim() != 2 or x.size(1) == 0:
         return None
     texts = [""] * nodes.size
     for slot in np.flatnonzero(level < 2).tolist():
         row = x[int(nodes[slot])].detach().double().cpu().numpy()
-        present = np.flatnonzero(row)
-        if row.size <= 6:
-            texts[slot] = ", ".join(f"{value:.3g}" for value in row)
-            continue
-        said = ", ".join(str(column) if row[column] == 1 else f"{column}: {row[column]:.3g}" for column in present[:6])
-        more = ", …" if present.size > 6 else ""
-        texts[slot] = f"{present.size} of {row.size} are not zero" + (f" ({said}{more})" if said else "")
+        present = np.flatnonzero(row) if row.size > 6 else np.arange(row.size)
+        said = ", ".join(f"{column}: {row[column]:.3g}" for column in present[:6]) or "all zero"
+        texts[slot] = f"{said}, …" if present.size > 6 else said
     return texts
 
 
