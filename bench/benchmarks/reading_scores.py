@@ -24,7 +24,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, place_keys
 from gflowexplainer.model.target import TINY
 from gflowexplainer.ops.segments import pointers, ranges, segment_logsumexp
-from gflowexplainer.ops.sorting import find_sorted, order_of
+from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.rewards.prediction import PredictionReward
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
@@ -154,7 +154,7 @@ class ExactPolicy:
                 leaving = segment_logsumexp(self.flow[child] + self.into[child], state[entry] - low, high - low)
                 self.flow[low:high] = torch.logaddexp(self.flow[low:high], leaving)
         keys = place_keys(instances, states.subgraphs)
-        self.order = order_of(keys)
+        self.order = torch.argsort(keys)
         self.keys = keys[self.order]
 
     def log_flows(self, encoding: Any, states: States) -> tuple[Tensor, Tensor]:
@@ -288,7 +288,7 @@ def _places(inner: Instances, outer: Instances) -> Tensor:
     """Returns where each node of some instances stands in wider ones of the same list, shape ``[n]``."""
     largest = int(outer.node_id.max()) + 1
     keys = outer.owner * largest + outer.node_id
-    order = order_of(keys)
+    order = torch.argsort(keys)
     return order[find_sorted(keys[order], inner.owner * largest + inner.node_id)[0]]
 
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from gflowexplainer.ops.segments import (
     pointers,
     ranges,
-    repeated,
     segment_argmax,
     segment_ids,
     segment_logsumexp,
@@ -112,8 +111,3 @@ def test_logsumexp_has_a_right_gradient_beside_empty_segments() -> None:
 def test_logsumexp_does_not_overflow(size: float) -> None:
     total = segment_logsumexp(torch.tensor([size, size]), torch.tensor([0, 0]), 1)
     assert total.item() == pytest.approx(size + math.log(2))
-
-
-def test_segments_are_named_several_times():
-    assert repeated(2, 3, torch.device("cpu")).tolist() == [0, 0, 0, 1, 1, 1]
-    assert repeated(0, 3, torch.device("cpu")).tolist() == []

@@ -14,7 +14,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.ops.streams import Stream
+from gflowexplainer.ops.hashed_random import Stream
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph

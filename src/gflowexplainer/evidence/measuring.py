@@ -18,10 +18,9 @@ from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, place_keys
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.ops.hashed_random import uniform
-from gflowexplainer.ops.segments import pointers, ranges, repeated
+from gflowexplainer.ops.hashed_random import Stream, uniform
+from gflowexplainer.ops.segments import pointers, ranges
 from gflowexplainer.ops.sorting import first_of_each
-from gflowexplainer.ops.streams import Stream
 from gflowexplainer.steering import FAR, NEAR, PIECE
 
 _UNSURE = 1e-2
@@ -72,7 +71,7 @@ def random_pieces(inputs: TaskInputs, seed: int, most: int | None = None) -> Sub
     dear = float(inputs.predictor.cost(instances).double().mean()) * PIECE * 4 * _DRAWS
     rollouts = min(max(int(_WORK / dear), least), total if most is None else most)
     rollouts = min(max(rollouts // len(instances), _EACH[0]), _EACH[1])
-    every = repeated(len(instances), rollouts, instances.device)
+    every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
     keys = rollout_keys(instances, every, seed, Stream.measuring)
     start = None if instances.level == "graph" else instances.center.index_select(0, every)
     # Both ends of a link have to be reached.

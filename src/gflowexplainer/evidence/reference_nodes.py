@@ -15,9 +15,8 @@ from gflowexplainer.evidence.learned import Learned, learn
 from gflowexplainer.model.requests import AnyTask
 from gflowexplainer.model.task import NodeTask
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.ops.hashed_random import uniform
+from gflowexplainer.ops.hashed_random import Stream, uniform
 from gflowexplainer.ops.sorting import first_of_each
-from gflowexplainer.ops.streams import Stream
 
 REFERENCES = 32
 """Reference nodes that are learned from, at most."""

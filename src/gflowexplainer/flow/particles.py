@@ -23,10 +23,9 @@ from torch import Tensor
 from gflowexplainer.graphs.flat_graphs import FAR
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import APART, Subgraphs
-from gflowexplainer.ops.hashed_random import uniform
+from gflowexplainer.ops.hashed_random import Stream, uniform
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids, segment_logsumexp, segment_max, segment_sum
 from gflowexplainer.ops.sorting import first_of_each
-from gflowexplainer.ops.streams import Stream
 
 _OUTSIDE, _BESIDE, _INSIDE = 0, 1, 3
 _FINE = 1e8

@@ -20,7 +20,7 @@ from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.hashed_random import combine, combine_integers, uniform
 from gflowexplainer.ops.memory import refuse_beyond_memory
 from gflowexplainer.ops.segments import segment_argmax, segment_max
-from gflowexplainer.ops.sorting import first_of_each, unique_groups
+from gflowexplainer.ops.sorting import first_of_each
 
 STOP = -1
 
@@ -159,10 +159,10 @@ def refuse_too_many(rollouts: int, max_nodes: int, cuts: bool, device: torch.dev
 def _step(states: States, chosen: Tensor, ordered: bool) -> tuple[States, Tensor]:
     """Takes the steps ``chosen`` ``[B]``, each different one once; gives the next states and the state of each step."""
     if ordered:
-        step, which = unique_groups(chosen)
+        step, _, which = first_of_each(chosen)
         return states.step(step), which
     reached = place_keys(states.instances, states.subgraphs)[states.frontier_state[chosen]]
-    found, which = unique_groups(reached + states.instances.key[states.frontier[chosen]])
+    found, _, which = first_of_each(reached + states.instances.key[states.frontier[chosen]])
     # Of several steps to the same state, the first one is taken.
     step = torch.full_like(found, states.frontier.numel()).scatter_reduce_(0, which, chosen, "amin")
     return states.step(step), which

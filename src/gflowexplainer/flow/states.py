@@ -16,7 +16,7 @@ from gflowexplainer.graphs.flat_graphs import FAR
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, inner_neighbors
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids, segment_sum
-from gflowexplainer.ops.sorting import unique_groups
+from gflowexplainer.ops.sorting import first_of_each
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,6 @@ class States:
             torch.cat([old, owner[fresh]]),
             torch.cat([self.frontier[entry], neighbor[fresh]]),
             torch.cat([self.links[entry], torch.ones_like(fresh)]),
-            runs=True,
         )
         return replace(grown, frontier_ptr=ptr, frontier=frontier, links=links)
 
@@ -328,9 +327,9 @@ def _leads_on(instances: Instances, subgraphs: Subgraphs, state: Tensor, node: T
 
 
 def _merge_frontier(
-    num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor, *, runs: bool = False
+    num_nodes: int, batch: int, state: Tensor, node: Tensor, links: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Unites frontier entries that name the same node of the same state and adds up their links."""
-    keys, group = unique_groups(state * num_nodes + node, runs=runs)
+    keys, _, group = first_of_each(state * num_nodes + node)
     counts = torch.bincount(keys // num_nodes, minlength=batch)
     return pointers(counts), keys % num_nodes, segment_sum(links, group, keys.numel())

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.errors import CheckpointError, InstanceError
 from gflowexplainer.graphs.checks import check_edges
-from gflowexplainer.ops.segments import pointers
+from gflowexplainer.ops.segments import Array, pointers
 from gflowexplainer.storage.files import write_file
 
-Array = NDArray[Any]
 _MAGIC, _VERSION = 0x7845776F6C4647, 1
 _HEADER = 4
 _COMPARED = 64

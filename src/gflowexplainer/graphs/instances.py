@@ -27,9 +27,9 @@ from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index, check_parts
 from gflowexplainer.graphs.flat_graphs import FAR, WIDE, FlatGraphs
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.neighborhoods import Array, everything, reach, surround
+from gflowexplainer.graphs.neighborhoods import everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
-from gflowexplainer.ops.segments import pointers, ranges, segment_ids
+from gflowexplainer.ops.segments import Array, pointers, ranges, segment_ids
 from gflowexplainer.ops.sorting import unique
 
 

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.neighborhoods import Array
-from gflowexplainer.ops.segments import pointers
+from gflowexplainer.ops.segments import Array, pointers
 from gflowexplainer.ops.sorting import unique
 
 DETOUR = 1

@@ -16,16 +16,15 @@ CPU, wherever the graph is: it follows a few edges, and a GPU would begin each s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.ops.hashed_random import combine_numbers
-from gflowexplainer.ops.numpy_segments import boundaries, flat_ranges, found_in, which_of
+from gflowexplainer.ops.hashed_random import mix
+from gflowexplainer.ops.segments import Array, flat_ranges
+from gflowexplainer.ops.sorting import first_places, found_in
 
-Array = NDArray[Any]
 DAMPING = 0.85
 _ENTRIES_AT_ONCE = 1 << 22
 """Incoming edges that are looked at together."""
@@ -122,7 +121,7 @@ def _surround_some(index: GraphIndex, inner: Reach, limit: int | None) -> Surrou
     place, there = found_in(outer.key, sent.key)
     arrives = there[sent.sender].nonzero()[0]
     receiver, edge = sent.receiver[arrives], index.edge_id[sent.position[arrives]]
-    rank = which_of(inner.key[receiver] // index.num_nodes * index.num_edges + edge)[1]
+    _, _, rank = first_places(inner.key[receiver] // index.num_nodes * index.num_edges + edge)
     rows = np.empty((3, edge.size), dtype=np.int64)
     rows[:, rank] = place[sent.sender[arrives]], inside[receiver], edge
     return Surroundings(outer, inside, rows[:2], rows[2])
@@ -150,7 +149,7 @@ def _senders(index: GraphIndex, key: Array, relevance: Array) -> _Senders:
     node = key % index.num_nodes
     counts = index.in_degree(node)
     receiver, position = flat_ranges(index.ptr[node], counts)
-    found, sender = which_of((key - node)[receiver] + index.source[position])
+    found, _, sender = first_places((key - node)[receiver] + index.source[position])
     share = np.bincount(sender, (relevance / np.maximum(counts, 1))[receiver], minlength=found.size)
     best = np.zeros(found.size)
     np.maximum.at(best, sender, relevance[receiver])
@@ -161,7 +160,7 @@ def _chunks(index: GraphIndex, key: Array) -> Iterator[slice]:
     """Cuts keys into parts of whole owners whose incoming edges fit into memory, one owner at least."""
     owner = key // index.num_nodes
     begin = np.flatnonzero(np.diff(owner, prepend=-1, append=-1))
-    edges = boundaries(index.in_degree(key % index.num_nodes))[begin]
+    edges = np.append(0, index.in_degree(key % index.num_nodes).cumsum())[begin]
     first, last = 0, begin.size - 1
     while first < last:
         end = max(first + 1, int(edges.searchsorted(edges[first] + _ENTRIES_AT_ONCE, side="right")) - 1)
@@ -182,7 +181,7 @@ def _most_relevant(index: GraphIndex, key: Array, relevance: Array, limit: int) 
     counts = np.bincount(owner)
     if counts.size == 0 or counts.max() <= limit:
         return np.ones(key.size, dtype=bool)
-    order = np.lexsort((combine_numbers(key % index.num_nodes), -relevance, owner))
+    order = np.lexsort((mix(key % index.num_nodes), -relevance, owner))
     kept = np.empty(key.size, dtype=bool)
-    kept[order] = np.arange(key.size) - boundaries(counts)[owner[order]] < limit
+    kept[order] = np.arange(key.size) - (counts.cumsum() - counts)[owner[order]] < limit
     return kept

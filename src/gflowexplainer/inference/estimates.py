@@ -18,7 +18,7 @@ from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
-from gflowexplainer.ops.sorting import find_sorted, first_of_each, unique_groups
+from gflowexplainer.ops.sorting import find_sorted, first_of_each
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.settings import Settings
 
@@ -148,7 +148,7 @@ def estimate_from_policy(rollouts: Rollouts) -> Estimates:
 @torch.no_grad()
 def reward_weights(rollouts: Rollouts, reward: Reward, settings: Settings) -> Tensor:
     """Returns the :func:`importance_weights` of rollouts of a trained network under ``reward``, shape ``[R]``."""
-    states, (end, which) = rollouts.states, unique_groups(rollouts.state[rollouts.last])
+    states, (end, _, which) = rollouts.states, first_of_each(rollouts.state[rollouts.last])
     log_reward = reward.log_reward(states.subgraphs[end], states.can_grow[end])[which]
     return importance_weights(rollouts, log_reward, measure=settings.measure, parents=settings.parents)
 

@@ -13,8 +13,7 @@ from gflowexplainer.inference.particle_estimates import estimate_from_particles
 from gflowexplainer.inference.sampled import SampledExplanations
 from gflowexplainer.model.requests import AnyTask
 from gflowexplainer.model.task_inputs import TaskInputs
-from gflowexplainer.ops.segments import repeated
-from gflowexplainer.ops.streams import Stream
+from gflowexplainer.ops.hashed_random import Stream
 from gflowexplainer.rewards.evidence_reward import EvidenceReward
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.training.trainer import Trainer, learning
@@ -83,7 +82,8 @@ def explain_instances(sampler: FlowSampler, options: ExplainOptions) -> SampledE
     if isinstance(sampler.reward, EvidenceReward):
         estimates, error = estimate_from_particles(sampler.reward, sampler.settings, options.num_samples)
     else:
-        every = repeated(len(sampler.instances), options.num_samples, sampler.instances.device)
+        instances = sampler.instances
+        every = torch.arange(len(instances), device=instances.device).repeat_interleave(options.num_samples)
         rollouts = sampler.sample(every, Stream.explaining, evenly=True)
         estimates, error = estimate_from_policy(rollouts), disagreement(rollouts, sampler.reward, sampler.settings)
     return SampledExplanations(sampler, estimates, error, options)

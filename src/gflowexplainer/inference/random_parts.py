@@ -7,8 +7,7 @@ from collections.abc import Sequence, Set
 import torch
 
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.hashed_random import combine, uniform
-from gflowexplainer.ops.streams import Stream
+from gflowexplainer.ops.hashed_random import Stream, combine, uniform
 
 LARGEST = 40
 """Nodes that the parts of an explanation may have."""

@@ -25,7 +25,7 @@ from gflowexplainer.model.makeup import Makeup
 from gflowexplainer.model.output import checked_output, read_log_output, read_output
 from gflowexplainer.ops.memory import batch_budget, model_budget
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
-from gflowexplainer.ops.sorting import first_of_each, unique_groups
+from gflowexplainer.ops.sorting import first_of_each
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
@@ -200,7 +200,7 @@ class Predictor:
         union = instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
         if other is None:
             return read(self._forward(*union)[place[center[like]]])
-        asked, row = unique_groups(like)
+        asked, _, row = first_of_each(like)
         pairs = torch.stack([place[center[asked]], place[other[asked]]])
         return read(self._forward(*union, pairs)[row])
 

@@ -1,130 +1,96 @@
 """Random numbers as a pure function of what they are for, so that no batch and no device changes an answer.
 
 A random stream that is drawn from in order gives another answer when instances are batched differently.
-Here every number is a hash (SplitMix64) of integers that name its use: seed, instance, sample, step, node.
+Here every number is a hash (SplitMix64) of integers that name its use: seed, stream, instance, sample, step, node.
 """
 
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+Numbers = TypeVar("Numbers", bound=Any)
+"""A tensor or an array of int64."""
+_MASK = (1 << 64) - 1
 
-def _signed(constant: int) -> int:
-    return constant - (1 << 64) if constant >= 1 << 63 else constant
+
+class Stream(IntEnum):
+    """What random numbers are drawn for. The values are part of every answer: a new use gets a new number."""
+
+    training = 0
+    shuffling = 1
+    locating = 2
+    measuring = 5
+    contexts = 6
+    explaining = 100
+    reference_nodes = 101
+    random_parts = 102
+    searching = 103
+
+
+def _signed(number: int) -> int:
+    number &= _MASK
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 _GOLDEN = _signed(0x9E3779B97F4A7C15)
 _FIRST = _signed(0xBF58476D1CE4E5B9)
 _SECOND = _signed(0x94D049BB133111EB)
-_MASK = (1 << 64) - 1
 
 
-def _shift_right(x: Tensor, bits: int) -> Tensor:
-    """Shifts without carrying the sign along, which ``>>`` on a signed tensor does."""
-    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)
+def _shift_right(x: Numbers, bits: int) -> Numbers:
+    """Shifts without carrying the sign along, which ``>>`` on signed numbers does."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def mix(x: Tensor) -> Tensor:
+def mix(x: Numbers) -> Numbers:
     """Scatters int64 values over all 64 bits (SplitMix64); equal inputs give equal outputs everywhere."""
     z = x + _GOLDEN
-    z.bitwise_xor_(_shift_right(z, 30)).mul_(_FIRST)
-    z.bitwise_xor_(_shift_right(z, 27)).mul_(_SECOND)
-    return z.bitwise_xor_(_shift_right(z, 31))
-
-
-def _mix_number(x: int) -> int:
-    """Does the same to one plain number, without a tensor."""
-    z = (x + _GOLDEN) & _MASK
-    z = ((z ^ (z >> 30)) * _FIRST) & _MASK
-    z = ((z ^ (z >> 27)) * _SECOND) & _MASK
-    return z ^ (z >> 31)
+    z ^= _shift_right(z, 30)
+    z *= _FIRST
+    z ^= _shift_right(z, 27)
+    z *= _SECOND
+    z ^= _shift_right(z, 31)
+    return z
 
 
 @lru_cache(maxsize=256)
 def combine_integers(*parts: int) -> int:
-    """Does what :func:`combine` does to plain numbers, as a signed one."""
+    """Does what :func:`combine` does to plain numbers, without a tensor."""
     number = 0
     for part in parts:
-        number = _mix_number(number + part)
+        z = (number + part + _GOLDEN) & _MASK
+        z = ((z ^ (z >> 30)) * _FIRST) & _MASK
+        z = ((z ^ (z >> 27)) * _SECOND) & _MASK
+        number = z ^ (z >> 31)
     return _signed(number)
 
 
 def combine(*parts: Tensor | int) -> Tensor:
     """Hashes several integers, of shapes that broadcast, into one int64; the order of the parts matters."""
-    if all(part.device.type == "cpu" for part in parts if isinstance(part, Tensor)):
-        if not any(isinstance(part, Tensor) for part in parts):
-            return torch.tensor(combine_integers(*map(int, parts)))
-        # The same numbers in a tenth of the time where there are few: NumPy begins sooner.
-        found = combine_numbers(*(part.numpy() if isinstance(part, Tensor) else int(part) for part in parts))
-        return torch.from_numpy(found).reshape(np.broadcast_shapes(*(_shape(part) for part in parts)))
-    number, rest = 0, list(parts)
-    while rest and not isinstance(rest[0], Tensor):
-        number = _mix_number(number + int(rest.pop(0)))
-    if not rest:
-        return torch.tensor(_signed(number))
-    device = next((part.device for part in rest if isinstance(part, Tensor) and part.dim()), None)
-    key: Tensor | int = _signed(number)
-    for part in rest:
-        term = part.to(device) if isinstance(part, Tensor) and device is not None else part
-        key = mix(key + term if isinstance(term, Tensor) else torch.as_tensor(key + term))
-    return torch.as_tensor(key)
-
-
-def _shape(part: Tensor | int) -> tuple[int, ...]:
-    return tuple(part.shape) if isinstance(part, Tensor) else ()
+    first = next((place for place, part in enumerate(parts) if isinstance(part, Tensor)), len(parts))
+    key: Any = combine_integers(*map(int, parts[:first]))
+    tensors = [part for part in parts[first:] if isinstance(part, Tensor)]
+    if not tensors:
+        return torch.tensor(key)
+    # On a CPU NumPy hashes few numbers in a tenth of the time: it begins sooner.
+    on_cpu = all(part.is_cpu for part in tensors)
+    device = next((part.device for part in tensors if part.dim()), tensors[0].device)
+    with np.errstate(over="ignore"):
+        for part in parts[first:]:
+            if isinstance(part, Tensor):
+                key = mix(key + (part.long().numpy() if on_cpu else part.to(device)))
+            else:
+                key = mix(key + _signed(part))
+    return torch.from_numpy(np.asarray(key)) if on_cpu else key
 
 
 def uniform(*parts: Tensor | int) -> Tensor:
     """Returns a number in the open interval (0, 1) for each combination of ``parts``, as float64."""
     return (_shift_right(combine(*parts), 12).double() + 0.5) * 2.0**-52
-
-
-_UNSIGNED = tuple(
-    np.array(number, dtype=np.uint64) for number in (_GOLDEN & _MASK, _FIRST & _MASK, _SECOND & _MASK, 30, 27, 31)
-)
-"""The numbers of SplitMix64 as NumPy takes them soonest: three constants, three shifts, each an array without axes."""
-_UNIFORM = np.array(12, dtype=np.uint64), np.array(0.5), np.array(2.0**-52)
-
-
-def _mix_numbers(x: NDArray[Any]) -> NDArray[Any]:
-    """Does what :func:`mix` does to unsigned numbers in NumPy."""
-    golden, first, second, shift, next_shift, last_shift = _UNSIGNED
-    z = x + golden
-    shifted = z >> shift
-    z ^= shifted
-    z *= first
-    z ^= np.right_shift(z, next_shift, out=shifted)
-    z *= second
-    z ^= np.right_shift(z, last_shift, out=shifted)
-    return z
-
-
-def combine_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
-    """Does what :func:`combine` does, in NumPy: int64 arrays of shapes that broadcast, or plain numbers."""
-    number, rest = 0, list(parts)
-    while rest and isinstance(first := rest[0], int):
-        number = _mix_number(number + first)
-        rest.pop(0)
-    key: NDArray[Any] = np.array([number], dtype=np.uint64)
-    for part in rest:
-        if isinstance(part, int):
-            key = _mix_numbers(key + np.array(part & _MASK, dtype=np.uint64) if part else key)
-        else:
-            key = _mix_numbers(key + part.astype(np.int64, copy=False).view(np.uint64))
-    return key.view(np.int64)
-
-
-def uniform_numbers(*parts: NDArray[Any] | int) -> NDArray[Any]:
-    """Does what :func:`uniform` does, in NumPy."""
-    bits, half, unit = _UNIFORM
-    number = (combine_numbers(*parts).view(np.uint64) >> bits).astype(np.float64)
-    number += half
-    number *= unit
-    return number
 
 
 def hash_rows(values: Tensor) -> Tensor:

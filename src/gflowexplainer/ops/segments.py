@@ -1,12 +1,14 @@
 """Arithmetic on flat arrays that are cut into segments, as PyG batches are: no padding, no Python loops."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from gflowexplainer.ops.numpy_segments import flat_ranges
+Array = NDArray[Any]
 
 
 def pointers(counts: Tensor) -> Tensor:
@@ -21,13 +23,6 @@ def segment_ids(counts: Tensor, total: int | None = None) -> Tensor:
     return torch.repeat_interleave(counts, output_size=total)
 
 
-def repeated(count: int, times: int, device: torch.device) -> Tensor:
-    """Names each of ``count`` segments so many ``times``: 2 of 3 give ``[0, 0, 0, 1, 1, 1]``."""
-    if device.type == "cpu":
-        return torch.from_numpy(np.arange(count).repeat(times))
-    return torch.arange(count, device=device).repeat_interleave(times)
-
-
 def ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Concatenates the ranges ``starts[i] .. starts[i] + counts[i]``.
 
@@ -40,6 +35,12 @@ def ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     first = pointers(counts)[:-1]
     position = torch.arange(owner.numel(), device=counts.device)
     return owner, position + (starts - first)[owner]
+
+
+def flat_ranges(starts: Array, counts: Array) -> tuple[Array, Array]:
+    """Does what :func:`ranges` does, for arrays."""
+    owner = np.arange(counts.size).repeat(counts)
+    return owner, np.arange(owner.size) + (starts - (counts.cumsum() - counts))[owner]
 
 
 def slices(cost: Tensor, budget: int) -> Iterator[slice]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gflowexplainer.ops.sorting import find_sorted, first_of_each, order_of
+from gflowexplainer.ops.sorting import find_sorted, first_of_each
 
 
 class KeyedCache:
@@ -40,9 +40,15 @@ class KeyedCache:
         if len(self) + keys.numel() > self.capacity:
             self._keys, self._values = keys[:0], values[:0]
             keys, values = keys[: self.capacity], values[: self.capacity]
-        keys, values = torch.cat([self._keys, keys]), torch.cat([self._values.to(values), values])
-        order = order_of(keys, runs=True)
-        self._keys, self._values = keys[order], values[order]
+        # Both are merged by where each stands: the table is long, and sorting it anew would be slow.
+        keys, order = keys.sort()
+        place = torch.searchsorted(self._keys, keys) + torch.arange(keys.numel(), device=keys.device)
+        old = torch.ones(len(self) + keys.numel(), dtype=torch.bool, device=keys.device)
+        old[place] = False
+        merged, known = keys.new_empty(old.numel()), self._values.to(values)
+        merged[place], merged[old] = keys, self._keys
+        self._keys, self._values = merged, known.new_empty(old.numel())
+        self._values[place], self._values[old] = values[order], known
 
     def exchange(self, gather: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> None:
         """Tells other tables what was added since the last exchange, and learns the same from them.

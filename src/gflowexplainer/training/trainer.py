@@ -20,8 +20,7 @@ from gflowexplainer.flow.network import FlowNetwork
 from gflowexplainer.flow.objectives import Loss
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.ops.hashed_random import uniform
-from gflowexplainer.ops.streams import Stream
+from gflowexplainer.ops.hashed_random import Stream, uniform
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.sampler import FlowSampler
 from gflowexplainer.settings import Settings
