@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch_geometric.explain import Explanation
 
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.drawing.page import embedded_json
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.report import Case, Report, write_report
 from gflowexplainer.report.page import MOST_ASKED, MOST_POINTS, comparison, read_curves, render
 from gflowexplainer.report.tables import Table
-from gflowexplainer.testing import graph_of, house, path
+from gflowexplainer.testing import NodeModel, graph_of, house, path
 
 from ..conftest import HOSTILE, explain_by_hand, joins
 
@@ -214,6 +215,9 @@ def test_other_runs_stand_beside(house_case):
 
 
 def test_wrong_lengths_are_named(house_case):
+    real = GFlowExplainer(max_nodes=3).explain(NodeModel(num_classes=3), house(), [0], progress=False)[0]
+    with pytest.raises(ConfigError, match="'classes' of 'node 0' has 2 entries for 3 classes"):
+        Case("node 0", real, classes=["roof", "wall"])
     with pytest.raises(ConfigError, match=r"'truth' of 'a' has shape \[5\].*12 columns"):
         house_case("a", truth=torch.ones(5, dtype=torch.bool))
     with pytest.raises(ConfigError, match=r"others\['peer'\].*shape \[12, 1\]"):

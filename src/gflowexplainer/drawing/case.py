@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gflowexplainer.drawing.molecules import Molecule, read_molecule
+from gflowexplainer.drawing.molecules import Molecule, OtherSize, read_molecule
 from gflowexplainer.errors import ConfigError
 
 _KNOWN_BY_DATA = {"smiles": "smiles", "labels": "node_names", "feature_names": "feature_names"}
@@ -67,6 +67,7 @@ class Case:
         width = self.explanation.x.size(-1) if "x" in self.explanation else 0
         counts = dict.fromkeys(("labels", "words", "types", "names"), (self.num_nodes, "nodes"))
         counts |= {"relations": (edges, "edges"), "feature_names": (width, "features")}
+        chosen = self.smiles is not None
         self._take_from_data(counts)
         for name in ("name", "note", "smiles"):
             if getattr(self, name) is not None:
@@ -80,6 +81,13 @@ class Case:
                 raise ConfigError(
                     f"'{name}' of '{self.name}' has {len(texts)} entries for {count} {things}. Pass one each."
                 )
+        if chosen and isinstance(self.molecule, OtherSize):
+            raise ConfigError(f"'smiles' of '{self.name}' is of another molecule: {self.molecule}")
+        outputs = len(self.explanation.whole_prediction or ())
+        if self.classes is not None and len(self.classes) < outputs:
+            raise ConfigError(
+                f"'classes' of '{self.name}' has {len(self.classes)} entries for {outputs} classes. Pass one each."
+            )
         scores = {"truth": self.truth} | {f"others[{name!r}]": score for name, score in self.others.items()}
         for name, value in scores.items():
             if value is not None and tuple(value.shape) != (edges,):

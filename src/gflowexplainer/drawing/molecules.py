@@ -34,6 +34,10 @@ class Molecule:
     strokes: list[tuple[str, str]]
 
 
+class OtherSize(str):
+    """A sentence that says that a SMILES has not as many atoms as a graph has nodes."""
+
+
 def read_molecule(smiles: str, num_nodes: int) -> Molecule | str:
     """Reads a SMILES whose atoms are the nodes of a graph; a sentence instead if that cannot be.
 
@@ -66,7 +70,7 @@ def _drawn(written: Any, num_nodes: int) -> Molecule | str:
         candidates = [Chem.RemoveHs(written, sanitize=False), Chem.AddHs(written)]
     fitting = [molecule for molecule in candidates if molecule.GetNumAtoms() == num_nodes]
     if not fitting:
-        return f"the SMILES has {written.GetNumAtoms()} atoms, but the graph {num_nodes} nodes."
+        return OtherSize(f"the SMILES has {written.GetNumAtoms()} atoms, but the graph {num_nodes} nodes.")
     molecule = Chem.Mol(fitting[0])
     Chem.FastFindRings(molecule)
     try:
