@@ -17,7 +17,7 @@ from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.measurement import agreement
 from gflowbench.protocol.problems import problem
 from gflowbench.suites.explaining import explain_cases
-from gflowbench.suites.run import GNNS_OF, TASKS, Problem
+from gflowbench.suites.run import GNNS_OF, TASKS, PreparedTask
 from gflowbench.suites.scoring import TOP, node_sets, score_cases, summarize
 from gflowbench.typed.link_explainers import LinkGFlow
 from gflowbench.typed.link_scores import score_links
@@ -172,7 +172,7 @@ def _suite(job: Job, options: Options, settings: dict[str, Any]) -> dict[str, An
 
 
 def _explained(
-    found: Problem, job: Job, name: str, settings: dict[str, Any], sizes: list[int] | None
+    found: PreparedTask, job: Job, name: str, settings: dict[str, Any], sizes: list[int] | None
 ) -> tuple[dict[str, float], list[int]]:
     """Explains all cases by one explainer; returns the means of its scores, and how many nodes it shows of each."""
     known, more = REGISTERED.get(name, (name, {}))

@@ -20,7 +20,7 @@ from gflowbench.suites.cases import make_cases
 from gflowbench.suites.gnn_fitting import LEARNED, fit_gnn
 from gflowbench.suites.gnns import load_gnn, save_gnn
 from gflowbench.suites.halves import SEEDS, half_of
-from gflowbench.suites.run import Problem
+from gflowbench.suites.run import PreparedTask
 from gflowexplainer.storage.files import slug, write_bytes
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def prepare(folder: Path, job: Job) -> dict[str, float]:
     return {"gnn_score": score}
 
 
-def read(folder: Path, job: Job, most: int) -> Problem:
+def read(folder: Path, job: Job, most: int) -> PreparedTask:
     """Reads task and GNN of a job and makes at most ``most`` cases."""
     if job.gate == "shown":
         task = published.make_published_task(job.task, job.seed)
@@ -73,7 +73,7 @@ def read(folder: Path, job: Job, most: int) -> Problem:
     instances = task.index[:most] if job.gate == "shown" else task.index
     cases = make_cases(model, task, instances.tolist(), correct=correct, num_hops=(task.num_layers or 0) + wide)[:most]
     learned = job.gate in ("shown", "real", "null") or score >= LEARNED
-    return Problem(task, model, score, cases, learned)
+    return PreparedTask(task, model, score, cases, learned)
 
 
 def write_task(path: Path, task: Benchmark, instances: list[int]) -> None:

@@ -4,74 +4,44 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from faults.counting import Count
+from faults.kills import kill_until
 from gflowbench.datasets.reference import reference_folder
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.sources import save_graphs
 from gflowexplainer.testing import NodeModel, random_graph
 
-_MOMENTS = random.Random(1)
-_IN_ONE = 5
-"""Kills of one run, at most, before it is let finish."""
 
-
-def _start(words: list[str]) -> subprocess.Popen[bytes]:
+def _run(words: list[str], *, kill_after: float | None = None) -> int:
+    """Runs a command, killed after some seconds with everything that it started; returns its exit code, or -9."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "gflowexplainer", *words]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-
-
-def _killed(words: list[str], seconds: float) -> bool:
-    """Starts a command and kills it with everything that it started; ``False`` if it ended before."""
-    process = _start(words)
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, env=environment, start_new_session=True, **silent)
     try:
-        process.wait(seconds)
-        return False
+        return process.wait(kill_after)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return True
+        return -9
 
 
-def _kill_and_finish(count: Count, kills: int, words: list[str], out: Path, wrong: Callable[[Path], str]) -> None:
-    """Kills a command at random moments of its length, lets it finish, looks at the result; until there were enough.
+def _kill_and_finish(count: Count, kills: int, words: list[str], here: Path, wrong: Callable[[Path], str]) -> None:
+    """Kills a command in folders of its own; ``wrong`` says what in one is not what is in the folder ``"0"``."""
 
-    Args:
-        count: Where it is counted.
-        kills: How many to kill.
-        words: The command, without the name of its folder.
-        out: Folder of the run that nobody kills; those of the others are named after it.
-        wrong: Says what in a folder is not what is in ``out``; an empty text if all is.
-    """
-    began = time.monotonic()
-    if _start([*words, str(out)]).wait() != 0:
-        count.add("unclear", "the command does not end even if nobody kills it")
-        return
-    takes, done, number = time.monotonic() - began, 0, 0
-    while done < kills:
-        folder, deaths = out.with_name(f"{out.name}-{number}"), 0
-        number += 1
-        while deaths < _IN_ONE and done + deaths < kills:
-            if not _killed([*words, str(folder)], (0.25 + 0.75 * _MOMENTS.random()) * takes):
-                break
-            deaths += 1
-        said = "" if _start([*words, str(folder)]).wait() == 0 else "going on failed"
-        said = said or wrong(folder)
-        for _ in range(deaths):
-            count.add("survived" if not said else "wrong", said)
-        done += deaths
+    def begin(number: int) -> tuple[list[str], Callable[[], str]]:
+        folder = here / str(number)
+        return [*words, str(folder)], lambda: wrong(folder)
+
+    kill_until(count, kills, begin, run=_run, most=5, earliest=0.25)
 
 
 def bulk(kills: int) -> Count:
@@ -92,12 +62,12 @@ def bulk(kills: int) -> Count:
         words += ["--data", str(here / "graph.safetensors"), "--all", "--part-size", "2", "--workers", "2", "--quiet"]
 
         def wrong(folder: Path) -> str:
-            found, truth = read_rows(folder), read_rows(here / "run")
+            found, truth = read_rows(folder), read_rows(here / "0")
             if found.num_rows != 60:
                 return f"{found.num_rows} rows instead of 60"
             return "" if found.sort_by("instance").equals(truth.sort_by("instance")) else "other rows"
 
-        _kill_and_finish(count, kills, [*words, "--out"], here / "run", wrong)
+        _kill_and_finish(count, kills, [*words, "--out"], here, wrong)
     return count
 
 
@@ -110,11 +80,11 @@ def evaluate(kills: int) -> Count:
         words += ["--contexts", "5", "--seeds", "4", "--quiet", "--out"]
 
         def wrong(folder: Path) -> str:
-            found, truth = (_scores(json.loads((run / "summary.json").read_text())) for run in (folder, here / "run"))
+            found, truth = (_scores(json.loads((run / "summary.json").read_text())) for run in (folder, here / "0"))
             other = [f"{a} instead of {b}" for a, b in zip(found, truth, strict=False) if a != b]
             return "" if found == truth != [] else f"another result: {' '.join(other)[:300]}"
 
-        _kill_and_finish(count, kills, words, here / "run", wrong)
+        _kill_and_finish(count, kills, words, here, wrong)
     return count
 
 

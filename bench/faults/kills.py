@@ -25,36 +25,42 @@ SETTINGS: dict[str, Any] = {"preset": "context", "max_nodes": 4, "epochs": 12, "
 
 
 def kill_until(
-    count: Count, kills: int, begin: Callable[[int], tuple[Callable[[], object], Callable[[], str]]]
+    count: Count,
+    kills: int,
+    begin: Callable[[int], tuple[Any, Callable[[], str]]],
+    *,
+    run: Callable[..., int] = forked,
+    most: int = 8,
+    earliest: float = 0.0,
 ) -> None:
-    """Kills processes until there were so many, each time goes on until the end, and looks at what came out.
+    """Kills work until there were so many kills, each time lets it go on until the end, and looks at what came out.
 
     Args:
         count: Where it is counted.
-        kills: How many to kill.
-        begin: Makes the work of a number, and what tells that its end is right: an empty text, or what is wrong.
+        kills: How many kills.
+        begin: Makes the work of a number, and what tells that its end is right: an empty text, or what is wrong. The
+            work of number 0 is never killed.
+        run: Does a work, killed after ``kill_after`` seconds where that is given; returns the exit code, -9 if killed.
+        most: Kills of one work at most.
+        earliest: Share of the usual time before which nothing is killed.
     """
-    done, number, moments = 0, 0, random.Random(0)
+    done, number, moments, began = 0, 0, random.Random(0), time.monotonic()
+    if run(begin(0)[0]) != 0:
+        count.add("unclear", "the work does not end even if nobody kills it")
+        return
+    takes = time.monotonic() - began
     while done < kills:
+        number, deaths = number + 1, 0
         work, wrong = begin(number)
-        number += 1
-        began = time.monotonic()
-        if forked(work) != 0:
-            count.add("unclear", "the work does not end even if nobody kills it")
-            return
-        takes = time.monotonic() - began
-        work, wrong = begin(number)
-        number += 1
-        deaths = 0
-        while deaths < 8 and done + deaths < kills:
-            code = forked(work, kill_after=moments.random() * takes)
+        while deaths < most and done + deaths < kills:
+            code = run(work, kill_after=(earliest + (1 - earliest) * moments.random()) * takes)
             if code == 0:
                 break
             if code != -9:
                 count.add("unclear", f"going on after a kill ended with exit code {code}")
                 return
             deaths += 1
-        code = forked(work)
+        code = run(work)
         said = wrong() if code == 0 else f"going on ended with exit code {code}"
         for _ in range(deaths):
             count.add("survived" if not said else "wrong", said)
@@ -98,7 +104,10 @@ def explains(kills: int) -> Count:
         words = ["explain", "--model", "gflowexplainer.testing:NodeModel", "--data", str(here / "graph.safetensors")]
         words += ["--index", "0-5", "--max-nodes", "3", "--quiet"]
         names = [f"node {node}" for node in range(6)]
-        truth: list[str] = []
+
+        def subgraphs(out: Path) -> str:
+            found = json.loads((out / "results.json").read_text())["instances"]
+            return json.dumps([[s["nodes"] for s in entry["subgraphs"]] for entry in found])
 
         def begin(number: int) -> tuple[Callable[[], object], Callable[[], str]]:
             out = here / str(number)
@@ -111,13 +120,8 @@ def explains(kills: int) -> Count:
                 found = json.loads((out / "results.json").read_text())["instances"]
                 if [entry["name"] for entry in found] != names:
                     return "instances are missing"
-                text = json.dumps([[s["nodes"] for s in entry["subgraphs"]] for entry in found])
-                truth.append(text)
-                return "" if text == truth[0] else "other subgraphs"
+                return "" if subgraphs(out) == subgraphs(here / "0") else "other subgraphs"
 
-            if number == 0:
-                forked(work)
-                wrong()
             return work, wrong
 
         kill_until(count, kills, begin)

@@ -106,7 +106,7 @@ def _store(run: Run, task: Problem, ours: Callable[[], Any], seed: int) -> None:
     scores = {name: peer.explain(subject, seed) for name, peer in peers.items()}
     for i, name in called.items():
         explanation = explainer.explanations[i]
-        _ = explanation.certificate  # computed when asked for, and kept by the file only then
+        _ = explanation.certificate  # computed when it is read, and kept by the file only then
         graph = loaded.benchmark.graphs[0 if level == "node" else int(loaded.index[i])]
         others = {peer: _edge_scores(subject, i, found, explanation) for peer, found in scores.items()}
         run.store(Case(name, explanation, truth=own_motif(graph, explanation.explained_node), others=others))

@@ -1,4 +1,4 @@
-"""Graph-SST2: sentences as graphs of words, built here from the text, only as many as asked for."""
+"""Graph-SST2: sentences as graphs of words, built here from the text, only as many as are wanted."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def sentence_graphs(
 
 
 def choose_sentences(split: np.ndarray, sentences: Sequence[int] | None, limit: int | None) -> np.ndarray:
-    """Ids of the asked sentences, or of ``limit`` evenly spaced ones of each split, in ascending order."""
+    """Ids of the given sentences, or of ``limit`` evenly spaced ones of each split, in ascending order."""
     if sentences is not None:
         chosen = np.asarray(sentences, dtype=np.int64).reshape(-1)
         if len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= len(split):

@@ -71,7 +71,7 @@ class Contribution:
         return own - (portion.sum(dim=1) - own) / max(portion.size(1) - 1, 1)
 
     def of_neighbors(self) -> Tensor:
-        """Computes the contributions of all pairs of neighbours, shape ``[m]``; each pair is asked about once."""
+        """Computes the contributions of all pairs of neighbours, shape ``[m]``; each pair is computed once."""
         total = self.instances.num_nodes
         key = self.instances.neighbor_key
         low, high = torch.minimum(key // total, key % total), torch.maximum(key // total, key % total)

@@ -1,4 +1,4 @@
-"""Trivial explainers: what is reached without a reward, without learning, mostly without asking the model.
+"""Trivial explainers: what is reached without a reward, without learning, mostly without evaluating the model.
 
 A table that does not show them cannot say what an explainer has learned.
 """
@@ -91,8 +91,8 @@ class MinusDistance(Peer):
 class ClassProbability(Peer):
     """Scores a node by the probability of the explained class there, an edge by the smaller one of its ends.
 
-    No explainer at all: the model's own answers at the nodes are read off. At graph level nodes have no
-    answer of their own; a node stands for the graph induced on it and its neighbours, which is asked about.
+    No explainer at all: the model's own predictions at the nodes are read off. At graph level nodes have no
+    prediction of their own; a node stands for the graph induced on it and its neighbours.
     """
 
     name = "probability"
@@ -178,7 +178,7 @@ def _finite_hops(instances: Instances, start: Tensor) -> Tensor:
 
 
 def _neighborhood_probability(subject: Subject, label: Tensor) -> Tensor:
-    """Asks for the class probability on each node's closed neighbourhood, shape ``[n]``."""
+    """Evaluates the class probability on each node's closed neighbourhood, shape ``[n]``."""
     instances, predictor = subject.instances, subject.predictor
     owner = instances.owner
     parts = []

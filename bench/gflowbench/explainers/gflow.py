@@ -58,7 +58,7 @@ class GFlow:
         return scores_of(self.explanations, subject, self.explainer.settings.max_nodes)
 
     def answer(self, subject: Subject) -> None:
-        """Explains as users do, up to the masks; the order of nodes that measures ask for is no part of an answer."""
+        """Explains as users do, up to the masks; without the order of nodes that some metrics need."""
         look_at(self.explainer.explain(**subject.request, progress=False))
 
 

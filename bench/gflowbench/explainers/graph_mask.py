@@ -116,7 +116,7 @@ class _Gates(GraphMaskExplainer):
       something else even with all gates open.
     - The Lagrange multiplier of the constraint goes on from update to update; PyG's begins anew with each.
     - What replaces a message behind a shut gate is nothing, or a vector as in the paper, not one number.
-    - The answer is how open a gate is. PyG rounds it to open or shut, which leaves most edges equal.
+    - The result is how open a gate is. PyG rounds it to open or shut, which leaves most edges equal.
     """
 
     learned_replacement = False

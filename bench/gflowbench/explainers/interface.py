@@ -195,7 +195,7 @@ class Scores:
 class Explainer(Protocol):
     """One protocol for all: ours, each peer and each floor.
 
-    An explainer whose answer does not depend on the seed may say so by an attribute ``deterministic = True``
+    An explainer whose scores do not depend on the seed may say so by an attribute ``deterministic = True``
     and is then run with one seed only.
     """
 

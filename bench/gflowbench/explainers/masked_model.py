@@ -74,7 +74,7 @@ class MaskedModel:
 
     Attributes:
         predictor: The explained model.
-        graphs: The instances with their surroundings, on which the model answers as on the whole graph.
+        graphs: The instances with their surroundings, on which the model predicts as on the whole graph.
         target: What the model predicts.
         own: Position of each edge of the instances among all, shape ``[e]``.
         edge_owner: Instance of each edge, shape ``[w]``.
@@ -110,7 +110,7 @@ class MaskedModel:
         return given
 
     def __call__(self, mask: Tensor | None = None, *, sigmoid: bool = True) -> Tensor:
-        """Asks the model under a mask.
+        """Evaluates the model under a mask.
 
         Args:
             mask: Mask of each edge, shape ``[w]``; none leaves the masks alone that the layers have.
@@ -124,7 +124,7 @@ class MaskedModel:
         return self.evaluate(self.graphs.edge_index)
 
     def without_edges(self, kept: Tensor) -> Tensor:
-        """Asks the model, without gradients, on graphs that only have the edges ``kept`` ``[w]``, shape ``[I, C]``."""
+        """Evaluates the model on graphs that only have the edges ``kept`` ``[w]``, shape ``[I, C]``."""
         given = {name: value[kept] for name, value in self.graphs.edge_arguments.items()}
         return self.evaluate(self.graphs.edge_index[:, kept], **given)
 
@@ -195,7 +195,7 @@ def pyg_model_config(predictor: Predictor) -> dict[str, str]:
 def at_edges(values: Tensor, graphs: Instances, layer: MessagePassing) -> Tensor:
     """Brings what a layer has for each message into the order of the edges, shape ``[w, ...]``.
 
-    A layer that adds self loops drops those of the graph and puts its own behind all other edges; in the answer self
+    A layer that adds self loops drops those of the graph and puts its own behind all other edges; in the result self
     loops then get 0.
     """
     if not getattr(layer, "add_self_loops", False):

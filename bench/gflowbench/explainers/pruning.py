@@ -30,7 +30,7 @@ class Branch:
         nodes: Its nodes as flat positions, ascending, on the CPU.
         value: Its Shapley value.
         parent: The subgraph it was first pruned from; ``None`` for the root.
-        children: What pruning one more node leaves; ``None`` before they were asked for.
+        children: What pruning one more node leaves; ``None`` before they are needed.
         visits: Rollouts that passed here.
         credit: Sum of what those ended with.
     """

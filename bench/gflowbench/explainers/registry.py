@@ -47,7 +47,7 @@ def register(
     Args:
         name: What it is called on the command line and in tables.
         factory: Makes one from keyword settings, of which ``max_nodes`` must be one; or where to import that
-            from when it is asked for, as ``"package.module:attribute"``; ``None`` if it explains links only.
+            from when it is made, as ``"package.module:attribute"``; ``None`` if it explains links only.
         links: Where to import from what explains links: an explainer, or a function of a task, a seed and settings
             that returns the scores of edges; ``None`` if it explains none.
         group: One of :data:`GROUPS`.

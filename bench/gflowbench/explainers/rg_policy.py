@@ -14,7 +14,7 @@ from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 
 
 class RGPolicy(PaperPolicy):
-    r"""The paper's encoder with RG-Explainer's two questions: stop, and if not, which node.
+    r"""The paper's encoder with RG-Explainer's two decisions: stop, and if not, which node.
 
     .. math::
         \pi(\mathit{stop} \mid s) = \sigma(w_s^\top \sigma'(\textstyle\sum_u \gamma_u h_u)), \qquad

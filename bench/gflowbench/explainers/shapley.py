@@ -8,7 +8,7 @@ the subgraph :math:`S` among :math:`r` other players is
 
 The weights are those of :math:`T` when each player draws a uniform number and :math:`T` holds the players that drew
 less than the subgraph did. So a sample needs no permutation, only one number for each node and a threshold, and these
-are the same for all subgraphs of an instance: two subgraphs are compared in the same company. The thresholds of an
+are the same for all subgraphs of an instance: two subgraphs are compared in the same context. The thresholds of an
 instance are spread evenly over (0, 1), which keeps the mean right and its variance small.
 """
 
@@ -99,10 +99,10 @@ class ShapleyValues:
         owner, node = ranges(instances.ptr[asked], instances.node_counts[asked])
         place = node + (first - instances.ptr[instance])[subgraph][owner]
         member = inside[place]
-        company = ~member & (present[sample[owner], node] | ~region[place])
+        context = ~member & (present[sample[owner], node] | ~region[place])
         if instances.level == "node":
-            company |= node == instances.center[asked][owner]
-        worth = self._worth(asked.repeat(2), torch.cat([company | member, company]), node.repeat(2))
+            context |= node == instances.center[asked][owner]
+        worth = self._worth(asked.repeat(2), torch.cat([context | member, context]), node.repeat(2))
         together, without = worth.view(2, instance.numel(), samples)
         return (together - without).mean(dim=1)
 
@@ -120,7 +120,7 @@ class ShapleyValues:
         return region
 
     def _worth(self, instance: Tensor, kept: Tensor, node: Tensor) -> Tensor:
-        """Asks how well the prediction holds with the nodes ``kept``, for ``Q`` queries, each set only once."""
+        """Evaluates how well the prediction is preserved with the nodes ``kept``, for ``Q`` queries, each set once."""
         instances, predictor, target = self.subject.instances, self.subject.predictor, self.subject.target
         counts = instances.node_counts[instance]
         query = torch.repeat_interleave(torch.arange(counts.numel(), device=counts.device), counts)

@@ -32,7 +32,7 @@ class SubgraphX(Peer):
     Its nodes are named in the reverse order in which they would be pruned further, the least loss of value first.
     All edges that are not inside follow in the order of pruning: those that lasted longest on the way come first.
 
-    The rollouts of all instances go on side by side, so that the model is asked about all of them at once.
+    The rollouts of all instances go on side by side, so that the model is evaluated on all of them at once.
 
     Args:
         min_nodes: A rollout ends when a subgraph has no more nodes than this; ``K - 1`` if not given.
@@ -42,7 +42,7 @@ class SubgraphX(Peer):
         exploration: Weight of the bonus for subgraphs that were seldom visited.
         num_samples: Samples of each Shapley value.
         coarse_samples: Samples for subgraphs of more than :data:`COARSE_ABOVE` times ``K`` nodes, which are never the
-            answer and only lead the way to it; by far the most of a large instance's tree.
+            explanation and only lead the way to it; by far the most of a large instance's tree.
         radius: Steps within which other nodes are players; the model's layers if not given.
         removal: ``"induced"`` or ``"isolate"``; see :class:`~gflowbench.explainers.shapley.ShapleyValues`.
     """

@@ -44,7 +44,7 @@ SHOWN = {
     "shown_holds": "Share of explanations that the explainer stands by",
     "shown_measured_holds": "Share of explanations that are better than random ones of their size",
 }
-"""Scores of what is shown, which the suites add (:func:`gflowbench.suites.run.measure`)."""
+"""Scores of what is shown, which the suites add (:func:`gflowbench.suites.run.measure_shown`)."""
 _OF_NODES = tuple(name for name in TITLE_OF if name != "auc_own") + tuple(SHOWN)
 SCORES = {
     "paper": tuple(TITLE_OF),

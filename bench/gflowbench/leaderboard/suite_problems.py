@@ -109,7 +109,7 @@ def _link_problems(name: str, seeds: Sequence[int], fast: bool) -> list[Problem]
 
 def load_task(suite: str, task: str, gnn: str, seed: int, num_cases: int, out: Path) -> Loaded:
     """Makes a task of a suite and trains its GNN, or reads it where that was done before."""
-    from gflowbench.suites.run import measure, prepare
+    from gflowbench.suites.run import measure_shown, prepare
 
     ready = prepare(suite, task, gnn, seed, num_cases, out)
     if not ready.learned or not ready.cases:
@@ -117,7 +117,7 @@ def load_task(suite: str, task: str, gnn: str, seed: int, num_cases: int, out: P
     instances = [case.instance for case in ready.cases]
     benchmark = replace(ready.task.select(instances), motif_size=truth_size(ready.task, instances) or _SIZE)
     facts = {"gnn": f"{gnn} trained here, seed {seed}", "gnn_score": ready.score}
-    return Loaded(ready.model, benchmark, benchmark.index, facts, partial(measure, ready, suite, seed))
+    return Loaded(ready.model, benchmark, benchmark.index, facts, partial(measure_shown, ready, suite, seed))
 
 
 def truth_size(task: Benchmark, instances: Sequence[int]) -> int | None:

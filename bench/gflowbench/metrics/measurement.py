@@ -122,7 +122,7 @@ def agreement(subject: Subject, scores: Scores, truth: GroundTruth) -> dict[str,
 
 
 def faithfulness(subject: Subject, explanation: Tensor, settings: MetricSettings) -> dict[str, float]:
-    """Asks the model about hard explanations ``[n]``: fidelity, robust fidelity, unfaithfulness."""
+    """Evaluates the model on hard explanations ``[n]``: fidelity, robust fidelity, unfaithfulness."""
     induced = fidelity(subject, explanation, "induced")
     # The prediction at a node cannot tell a missing neighbour from one without edges.
     at_node = subject.instances.level == "node"

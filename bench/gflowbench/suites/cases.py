@@ -102,7 +102,7 @@ def _case(task: Benchmark, instance: int, target: int | None, hops: int) -> Case
 
 
 @torch.no_grad()
-def predict_kept(model: nn.Module, cases: Sequence[Case], masks: Sequence[Tensor]) -> list[Tensor]:
+def predict_cases(model: nn.Module, cases: Sequence[Case], masks: Sequence[Tensor]) -> list[Tensor]:
     """Predicts on induced subgraphs: the other nodes are gone, with their edges. The explained node always stays.
 
     Args:
@@ -126,7 +126,7 @@ def predict_kept(model: nn.Module, cases: Sequence[Case], masks: Sequence[Tensor
 def whole_predictions(model: nn.Module, cases: Sequence[Case]) -> Tensor:
     """Returns the probability of the class, or the value, of each case on all of its nodes, shape ``[I]``."""
     everything = [torch.ones(1, case.num_nodes, dtype=torch.bool) for case in cases]
-    return torch.cat(predict_kept(model, cases, everything)) if cases else torch.empty(0, dtype=torch.double)
+    return torch.cat(predict_cases(model, cases, everything)) if cases else torch.empty(0, dtype=torch.double)
 
 
 Piece = tuple[int, int, Tensor]

@@ -114,7 +114,7 @@ def _features(kind: str, molecule: Any, smiles: str, few: Tensor) -> Tensor:
         return from_smiles(smiles).x.float()
     rows = []
     for atom in molecule.GetAtoms():
-        answers = (
+        indicators = (
             [atom.GetSymbol() == symbol for symbol in _SYMBOLS]
             + [atom.GetIsAromatic(), atom.IsInRing()]
             + [atom.GetTotalNumHs() == number for number in range(5)]
@@ -122,7 +122,7 @@ def _features(kind: str, molecule: Any, smiles: str, few: Tensor) -> Tensor:
             + [atom.GetFormalCharge() == number for number in (-1, 0, 1)]
             + [str(atom.GetHybridization()) == name for name in ("SP", "SP2", "SP3")]
         )
-        rows.append([*map(float, answers), atom.GetMass() / 100])
+        rows.append([*map(float, indicators), atom.GetMass() / 100])
     return torch.tensor(rows)
 
 
@@ -169,7 +169,7 @@ def _sanitised(folder: str | None) -> Iterator[Any]:
 
 
 def _charge(chemistry: Any, nitrogen: Any) -> None:
-    """Gives a nitrogen of four or five bonds its charge, and an oxygen beside it the other: nitro groups, oxides."""
+    """Sets the charge of a nitrogen of four or five bonds, and an oxygen beside it the other: nitro groups, oxides."""
     bonds = sum(bond.GetBondTypeAsDouble() for bond in nitrogen.GetBonds())
     if bonds not in (4, 5):
         return

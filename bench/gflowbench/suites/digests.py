@@ -1,4 +1,4 @@
-"""Short names of data and code, so that what is stored is known to be of what it is asked for."""
+"""Short names of data and code, so that what is stored is known to be of the same."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from gflowbench.datasets import Benchmark
 from gflowbench.datasets.task_truth import Combination, TaskTruth
-from gflowbench.suites.cases import Case, make_cases, predict_kept
+from gflowbench.suites.cases import Case, make_cases, predict_cases
 from gflowbench.suites.gnn_fitting import GRAPH_SCHEDULE, fit_gnn, fresh_gnn, split_score
 from gflowbench.suites.gnns import SuiteGNN
 from gflowbench.suites.logic_suite import make_logic_task
@@ -90,7 +90,7 @@ def better_than_random(model: nn.Module, cases: Sequence[Case], shown: Sequence[
             rows += [case.mask(nodes) for nodes in _draws(case, elsewhere, parts, rng)]
         masks.append(torch.stack(rows))
     verdicts = []
-    for case, found in zip(cases, predict_kept(model, cases, masks), strict=True):
+    for case, found in zip(cases, predict_cases(model, cases, masks), strict=True):
         # Whoever shows the whole graph has not said anything.
         bound = float(found[1:].quantile(_QUANTILE)) + _MARGIN if len(found) > 1 else math.inf
         verdicts.append(case.target is not None and bool(found[0] > 0.5) and bool(found[0] >= bound))

@@ -1,7 +1,7 @@
 """The six published datasets with their published GNNs as tasks of the suites: is what is shown the motif?
 
 They have no two halves: settings were found on them. A seed draws which of the protocol's instances are explained
-where there are more than asked for, and is the explainer's own.
+where there are more than are wanted, and is the explainer's own.
 """
 
 from __future__ import annotations

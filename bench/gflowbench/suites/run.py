@@ -50,7 +50,7 @@ _SHOWN_OF_RANKINGS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class PreparedTask:
     """A task, the GNN that was trained on it, and the cases to explain."""
 
     task: Benchmark
@@ -60,7 +60,7 @@ class Problem:
     learned: bool
 
 
-def prepare(suite: str, name: str, gnn: str, seed: int, num_cases: int, out: Path) -> Problem:
+def prepare(suite: str, name: str, gnn: str, seed: int, num_cases: int, out: Path) -> PreparedTask:
     """Makes a task of a suite and trains its GNN, or reads it where that was done before.
 
     Args:
@@ -89,13 +89,13 @@ def prepare(suite: str, name: str, gnn: str, seed: int, num_cases: int, out: Pat
         told = f"{name} {gnn} {seed}: trained to {score:.3f} ({time.perf_counter() - started:.1f} s)"
         print(told, file=sys.stderr, flush=True)
     if suite == "null":
-        return Problem(task, model, score, null_cases.null_cases(model, task)[:num_cases], True)
+        return PreparedTask(task, model, score, null_cases.null_cases(model, task)[:num_cases], True)
     real = suite == "real"
     instances = task.index.tolist() if real else task.instances()
     # GCN weighs a message by the degrees of both ends, so what it says depends on one step more.
     hops = (task.num_layers or 0) + (gnn == "gcn")
     cases = make_cases(model, task, instances, correct=not real, num_hops=hops)[:num_cases]
-    return Problem(task, model, score, cases, real or score >= LEARNED)
+    return PreparedTask(task, model, score, cases, real or score >= LEARNED)
 
 
 def _make_task(suite: str, name: str, seed: int) -> Benchmark:
@@ -110,16 +110,16 @@ def _make_task(suite: str, name: str, seed: int) -> Benchmark:
     return logic_suite.make_logic_task(name, seed)
 
 
-def _prepare_published(name: str, seed: int, num_cases: int) -> Problem:
+def _prepare_published(name: str, seed: int, num_cases: int) -> PreparedTask:
     """Reads a published dataset and its GNN; what the GNN gets wrong is explained too, as the protocol asks."""
     task = published.make_published_task(name, seed)
     model, score = published.load_published_gnn(task)
     cases = make_cases(model, task, task.instances()[:num_cases], correct=False, num_hops=(task.num_layers or 0) + 1)
-    return Problem(task, model, score, cases, learned=True)
+    return PreparedTask(task, model, score, cases, learned=True)
 
 
-def measure(
-    problem: Problem, suite: str, seed: int, explainer: Explainer, subject: Subject, scores: Scores
+def measure_shown(
+    problem: PreparedTask, suite: str, seed: int, explainer: Explainer, subject: Subject, scores: Scores
 ) -> dict[str, float]:
     """Scores what an explainer shows of the cases of a suite.
 

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch_geometric.explain.metric import characterization_score
 
 from gflowbench.datasets.task_truth import Combination, TaskTruth
-from gflowbench.suites.cases import Case, predict_kept, whole_predictions
+from gflowbench.metrics.auc import pooled_auc
+from gflowbench.suites.cases import Case, predict_cases, whole_predictions
 from gflowexplainer.errors import InstanceError
 
 Part = tuple[int, ...]
@@ -44,13 +44,6 @@ class NodeExplanation:
     signed: Tensor | None = None
     holds: bool | None = None
     first: Part | None = None
-
-
-def node_auc(scores: Tensor, positive: Tensor) -> float:
-    """Returns the ROC-AUC of node scores ``[n]`` for finding ``positive`` ``[n]``; ``nan`` where all are alike."""
-    if bool(positive.all()) or not bool(positive.any()):
-        return math.nan
-    return float(roc_auc_score(positive.numpy(), scores.double().numpy()))
 
 
 def f1(chosen: Sequence[int], wanted: Sequence[int]) -> float:
@@ -82,7 +75,7 @@ def match(parts: Sequence[Part], truth: TaskTruth) -> dict[str, float]:
     return found
 
 
-def agreement(explanation: NodeExplanation, truth: TaskTruth) -> dict[str, float]:
+def contribution_agreement(explanation: NodeExplanation, truth: TaskTruth) -> dict[str, float]:
     """Compares node scores with signed contributions.
 
     Returns:
@@ -199,7 +192,7 @@ def score_cases(
         for case, chosen in zip(cases, sets, strict=True)
     ]
     for case, row, chosen, value, found in zip(
-        cases, rows, sets, whole.tolist(), predict_kept(model, cases, masks), strict=True
+        cases, rows, sets, whole.tolist(), predict_cases(model, cases, masks), strict=True
     ):
         row["whole"] = value
         for (key, _), (only, without) in zip(chosen.items(), found.view(-1, 2).tolist(), strict=True):
@@ -250,7 +243,7 @@ def _against_truth(case: Case, explanation: NodeExplanation) -> dict[str, float]
             signed = None if signed is None else signed[others]
             parts = None if parts is None else _without(parts, case.center)
             first = None if first is None else _without([first], case.center)[0]
-        row["auc"] = node_auc(scores, truth.union)
+        row["auc"] = pooled_auc(scores, truth.union)
         if parts is not None:
             row |= match(parts, truth)
         if first is not None and (truth.combination is Combination.ANY or len(truth.parts) == 1):
@@ -258,7 +251,7 @@ def _against_truth(case: Case, explanation: NodeExplanation) -> dict[str, float]
         if explanation.parts is None:
             row.pop("exact_parts", None)  # a ranking says nothing of parts
         if truth.contributions is not None:
-            row |= agreement(NodeExplanation(scores, signed=signed), truth)
+            row |= contribution_agreement(NodeExplanation(scores, signed=signed), truth)
     return row
 
 

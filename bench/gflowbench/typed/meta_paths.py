@@ -117,7 +117,7 @@ class MetaPathGnn(nn.Module):
         return self.out(hidden["paper"])
 
 
-def fit_gnn(name: str, graph: HeteroData, seed: int, epochs: int = 300) -> tuple[nn.Module, float]:
+def fit_meta_path_gnn(name: str, graph: HeteroData, seed: int, epochs: int = 300) -> tuple[nn.Module, float]:
     """Trains a GNN; returns it with its accuracy on test papers."""
     torch.manual_seed(seed)
     model = MetaPathGnn(name, graph)
@@ -141,7 +141,7 @@ def measure_meta_paths(name: str, seed: int, instances: int = 60, **settings: An
     """Fits a GNN and our explainer, and scores explanations of test papers of classes 1 and 2 that it gets right."""
     truth = make_meta_paths(seed)
     graph = truth.graph
-    model, accuracy = fit_gnn(name, graph, seed)
+    model, accuracy = fit_meta_path_gnn(name, graph, seed)
     if accuracy < _LEAST_ACCURACY:
         raise DatasetError(f"The GNN {name} learned the task with accuracy {accuracy:.2f} only (seed {seed}).")
     with torch.no_grad():
@@ -156,7 +156,7 @@ def measure_meta_paths(name: str, seed: int, instances: int = 60, **settings: An
         value = {
             (key, node): float(explanation[key].node_mask[node])
             for key in graph.node_types
-            for node in reach(graph, paper)[key]
+            for node in nodes_within(graph, paper)[key]
             if (key, node) != ("paper", paper)
         }
         aucs.append(roc_auc_score([node in wanted for node in value], list(value.values())))
@@ -170,7 +170,7 @@ def measure_meta_paths(name: str, seed: int, instances: int = 60, **settings: An
     }
 
 
-def reach(graph: HeteroData, paper: int, num_hops: int = 2) -> dict[str, set[int]]:
+def nodes_within(graph: HeteroData, paper: int, num_hops: int = 2) -> dict[str, set[int]]:
     """Finds the nodes within some hops of a paper, along incoming edges, by type."""
     found: dict[str, set[int]] = {key: set() for key in graph.node_types}
     found["paper"].add(paper)

@@ -17,7 +17,7 @@ from gflowbench.suites.gnn_fitting import GRAPH_SCHEDULE, fit_gnn, split_score
 from gflowbench.suites.gnns import Shape, build_gnn, load_gnn, save_gnn
 from gflowbench.suites.logic_suite import make_logic_task
 from gflowbench.suites.null_cases import better_than_random, fit_null_gnn, make_null_task
-from gflowbench.suites.run import measure, prepare
+from gflowbench.suites.run import measure_shown, prepare
 from gflowbench.suites.scoring import node_sets, score_cases, summarize
 from gflowexplainer.errors import CheckpointError
 
@@ -97,7 +97,7 @@ def test_a_problem_is_prepared_once_and_what_is_shown_is_scored(
     assert len(ready.cases) == 12
     subject = subject_of(ready.model, ready.task, ready.cases)
     explainer = create("occlusion")
-    found = measure(ready, "logic", 0, explainer, subject, explainer.explain(subject, 0))
+    found = measure_shown(ready, "logic", 0, explainer, subject, explainer.explain(subject, 0))
     assert found["shown_auc"] > 0.7
     assert 0 <= found["shown_exact"] <= 1
 

@@ -6,11 +6,11 @@ from torch import Tensor, nn
 from torch_geometric.explain.metric import characterization_score
 
 from gflowbench.datasets.task_truth import Combination, TaskTruth
-from gflowbench.suites.cases import Case, predict_kept, whole_predictions
+from gflowbench.suites.cases import Case, predict_cases, whole_predictions
 from gflowbench.suites.scoring import (
     NodeExplanation,
-    agreement,
     connected_top,
+    contribution_agreement,
     f1,
     match,
     node_sets,
@@ -50,7 +50,7 @@ def all_of(n: int, *parts: tuple[int, ...]) -> TaskTruth:
 def test_predictions_on_induced_subgraphs_by_hand() -> None:
     case = path_case([1.0, 2.0, -4.0])
     masks = torch.tensor([[1, 1, 1], [1, 0, 0], [0, 1, 1], [0, 0, 0]], dtype=torch.bool)
-    found = predict_kept(CountNodes(), [case, case], [masks, masks[1:2]])
+    found = predict_cases(CountNodes(), [case, case], [masks, masks[1:2]])
     assert found[0].tolist() == pytest.approx([sigmoid(-1), sigmoid(1), sigmoid(-2), 0.5])
     assert found[1].tolist() == pytest.approx([sigmoid(1)])
     assert whole_predictions(CountNodes(), [case]).tolist() == pytest.approx([sigmoid(-1)])
@@ -59,7 +59,7 @@ def test_predictions_on_induced_subgraphs_by_hand() -> None:
 def test_explained_node_always_stays() -> None:
     case = path_case([1.0, 5.0, 3.0], center=1)
     masks = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 1]], dtype=torch.bool)
-    found = predict_kept(CountNodes(), [case], [masks])[0]
+    found = predict_cases(CountNodes(), [case], [masks])[0]
     assert found.tolist() == pytest.approx([0.5, sigmoid(1), sigmoid(3), sigmoid(4)])
 
 
@@ -67,9 +67,9 @@ def test_many_subgraphs_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> 
     generator = torch.Generator().manual_seed(0)
     cases = [path_case(torch.randn(n, generator=generator).tolist()) for n in (4, 9, 6)]
     masks = [torch.rand(5, case.num_nodes, generator=generator) < 0.5 for case in cases]
-    together = predict_kept(CountNodes(), cases, masks)
+    together = predict_cases(CountNodes(), cases, masks)
     monkeypatch.setattr("gflowbench.suites.cases._NODES_AT_ONCE", 20)
-    for one, other in zip(together, predict_kept(CountNodes(), cases, masks), strict=True):
+    for one, other in zip(together, predict_cases(CountNodes(), cases, masks), strict=True):
         assert torch.allclose(one, other)
 
 
@@ -89,10 +89,10 @@ def test_agreement_with_contributions_by_hand() -> None:
     truth = TaskTruth(3, Combination.CONTRIBUTIONS, (), {0: 1.0, 1: -2.0})
     good = NodeExplanation(torch.tensor([1.0, 2.0, 0.0]), signed=torch.tensor([1.0, -1.0, 5.0]))
     assert truth.union.tolist() == [False, True, False]
-    assert agreement(good, truth) == {"concordance": 1.0, "sign": 1.0}
+    assert contribution_agreement(good, truth) == {"concordance": 1.0, "sign": 1.0}
     tied = NodeExplanation(torch.tensor([1.0, 1.0, 2.0]), signed=torch.tensor([1.0, 1.0, 0.0]))
     # Pairs (1, 0) tied, (1, 2) and (0, 2) wrong.
-    assert agreement(tied, truth) == {"concordance": pytest.approx(0.5 / 3), "sign": 0.0}
+    assert contribution_agreement(tied, truth) == {"concordance": pytest.approx(0.5 / 3), "sign": 0.0}
 
 
 def test_connected_top_finds_the_heavier_end() -> None:
