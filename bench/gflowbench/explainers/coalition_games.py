@@ -23,19 +23,19 @@ class Game(ABC):
     """The games of ``I`` instances, with ``P`` players in total.
 
     Attributes:
-        subject: Model and instances.
         owner: Instance of each player, shape ``[P]``, ascending.
-        key: A random number that names each player, shape ``[P]``.
+        key: A number that names each player, shape ``[P]``.
+        own_key: A number that names each instance, shape ``[I]``.
     """
 
-    subject: Subject
     owner: Tensor
     key: Tensor
+    own_key: Tensor
 
     @property
     def counts(self) -> Tensor:
         """Players of each instance, shape ``[I]``."""
-        return torch.bincount(self.owner, minlength=len(self.subject))
+        return torch.bincount(self.owner, minlength=self.own_key.numel())
 
     @abstractmethod
     def worth(self, present: Tensor) -> Tensor:
@@ -48,6 +48,26 @@ class Game(ABC):
             Shape ``[S, I]``.
         """
 
+    def losses(self) -> Tensor:
+        """Returns what is lost without each player alone, shape ``[P]``."""
+        place = rank_in(self.owner, self.own_key.numel())
+        rows = torch.arange(int(place.max()) + 1 if place.numel() else 1, device=place.device)
+        without = self.worth(place != rows[:, None])
+        (whole,) = self.worth(torch.ones_like(place, dtype=torch.bool)[None])
+        return whole[self.owner] - without[place, self.owner]
+
+
+class SubjectGame(Game):
+    """Games whose players are parts of the instances of a subject.
+
+    Args:
+        subject: Model and instances.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.own_key = subject.instances.own_key
+
     @abstractmethod
     def spread(self, values: Tensor) -> Tensor:
         """Brings values of players ``[P]`` to the nodes ``[n]`` or directed edges ``[e]`` of the instances."""
@@ -58,14 +78,14 @@ class Game(ABC):
         return (prediction.sum(dim=1) if label is None else prediction.gather(1, label[:, None])[:, 0]).double()
 
 
-class NodeGame(Game):
+class NodeGame(SubjectGame):
     """Nodes as players; one that is absent is removed with its edges."""
 
     def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         instances = subject.instances
         plays = torch.ones(instances.num_nodes, dtype=torch.bool, device=instances.device)
         plays[instances.center[instances.center >= 0]] = False
-        self.subject = subject
         self.players = torch.nonzero(plays).flatten()
         self.owner = instances.owner[self.players]
         self.key = instances.key[self.players]
@@ -94,12 +114,12 @@ class NodeGame(Game):
         return node
 
 
-class EdgeGame(Game):
+class EdgeGame(SubjectGame):
     """Undirected edges as players; an edge that is absent is removed in both directions, its ends stay."""
 
     def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         instances = subject.instances
-        self.subject = subject
         self.graphs = MaskedModel.of(subject)
         self.edges = UndirectedEdges.of(instances)
         self.owner = self.edges.owner
@@ -122,3 +142,10 @@ class EdgeGame(Game):
         edge = values.new_zeros(self.subject.instances.edge_index.size(1))
         edge[self.edges.entry] = values[self.edges.pair]
         return edge
+
+
+def rank_in(owner: Tensor, count: int) -> Tensor:
+    """Numbers the entries of each of ``count`` segments from 0, shape ``[P]``; ``owner`` ``[P]`` ascends."""
+    first = torch.bincount(owner, minlength=count).cumsum(0).roll(1)
+    first[:1] = 0
+    return torch.arange(owner.numel(), device=owner.device) - first[owner]

@@ -24,7 +24,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gflowbench.explainers.coalition_games import EdgeGame, Game, NodeGame
+from gflowbench.explainers.coalition_games import EdgeGame, Game, NodeGame, SubjectGame
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.explainers.masked_model import parts
 from gflowbench.explainers.peer import Peer
@@ -45,7 +45,7 @@ class KernelShap(Peer):
 
     name = "kernelshap"
     positive = ("num_samples",)
-    game: ClassVar[Callable[[Subject], Game]] = NodeGame
+    game: ClassVar[Callable[[Subject], SubjectGame]] = NodeGame
 
     num_samples: int = 512
 
@@ -67,7 +67,7 @@ class GNNShap(KernelShap):
     """Scores edges by their Shapley values."""
 
     name = "gnnshap"
-    game: ClassVar[Callable[[Subject], Game]] = EdgeGame
+    game: ClassVar[Callable[[Subject], SubjectGame]] = EdgeGame
 
     def scores(self, subject: Subject, values: Tensor) -> Scores:
         """Makes scores of the values of edges."""
@@ -106,12 +106,11 @@ def coalitions(game: Game, num_samples: int, seed: int) -> tuple[Tensor, Tensor]
     present = torch.zeros(num_samples, owner.numel(), dtype=torch.bool, device=device)
     weight = torch.zeros(num_samples, counts.numel(), dtype=torch.double, device=device)
     first = pointers(counts).tolist()
-    keys = game.subject.instances.own_key
     for instance, count in enumerate(counts.tolist()):
         if count < 2:
             continue
         begin, end = first[instance], first[instance + 1]
-        chosen, counts_as = choose_coalitions(game.key[begin:end], keys[instance], num_samples, seed)
+        chosen, counts_as = choose_coalitions(game.key[begin:end], game.own_key[instance], num_samples, seed)
         present[: len(chosen), begin:end] = chosen
         weight[: len(chosen), instance] = counts_as
     rows = max(int((weight > 0).any(dim=1).sum()), 1)

@@ -123,6 +123,12 @@ def edge_inputs(subject: Subject) -> Tensor:
     return torch.cat(ends, dim=1)
 
 
+def entropy_of(mask: Tensor) -> Tensor:
+    """Returns the entropy of each entry of a mask, a little away from certainty, shape as ``mask``."""
+    inner = 0.99 * mask + 0.005
+    return -inner * inner.log() - (1 - inner) * (1 - inner).log()
+
+
 class GivenNoise(Algorithm):
     """PyG's algorithm, with embeddings of the whole graph and coin flips that no batch changes."""
 
@@ -145,8 +151,6 @@ class GivenNoise(Algorithm):
 
     def penalty(self, mask: Tensor, owner: Tensor, count: int) -> Tensor:
         """Adds up what the masks of ``count`` instances cost; ``owner`` is the instance of each entry, ``[e]``."""
-        inner = 0.99 * mask + 0.005
-        entropy = -inner * inner.log() - (1 - inner) * (1 - inner).log()
         edges = torch.bincount(owner, minlength=count).clamp(min=1)
-        mean = segment_sum(entropy, owner, count) / edges
+        mean = segment_sum(entropy_of(mask), owner, count) / edges
         return self.coeffs["edge_size"] * mask.sum() + self.coeffs["edge_ent"] * mean.sum()

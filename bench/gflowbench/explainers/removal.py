@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gflowbench.explainers.coalition_games import NodeGame
+from gflowbench.explainers.coalition_games import NodeGame, rank_in
 from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.explainers.masked_model import parts
 from gflowbench.explainers.peer import Peer
@@ -30,11 +30,7 @@ class Occlusion(Peer):
         found = []
         for part in parts(subject):
             game = NodeGame(part)
-            place = rank_in(game.owner, len(part))
-            rows = torch.arange(int(place.max()) + 1 if place.numel() else 1, device=place.device)
-            without = game.worth(place != rows[:, None])
-            (whole,) = game.worth(torch.ones_like(place, dtype=torch.bool)[None])
-            found.append(game.spread(whole[game.owner] - without[place, game.owner]))
+            found.append(game.spread(game.losses()))
         loss = torch.cat(found)
         scores = Scores.of_nodes(subject.instances, loss if subject.target.label is not None else loss.abs())
         return Scores(scores.node, scores.edge, signed=loss)
@@ -95,10 +91,3 @@ class Greedy(Peer):
         enough = quality >= quality.max(dim=1, keepdim=True).values - MARGIN
         length = torch.where(quality.isfinite().any(dim=1), enough.long().argmax(dim=1) + 1, given)
         return order, length
-
-
-def rank_in(owner: Tensor, count: int) -> Tensor:
-    """Numbers the entries of each of ``count`` segments from 0, shape ``[P]``; ``owner`` ``[P]`` ascends."""
-    first = torch.bincount(owner, minlength=count).cumsum(0).roll(1)
-    first[:1] = 0
-    return torch.arange(owner.numel(), device=owner.device) - first[owner]

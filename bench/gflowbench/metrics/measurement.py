@@ -10,9 +10,8 @@ from gflowbench.explainers.interface import Scores, Subject
 from gflowbench.metrics.auc import mean_auc, pooled_auc
 from gflowbench.metrics.fidelity import fidelity, robust_fidelity
 from gflowbench.metrics.field_scores import characterization, explanation_accuracy, node_auc, sufficiency_curve
-from gflowbench.metrics.first_nodes import accuracy_of_first
 from gflowbench.metrics.ground_truth import GroundTruth
-from gflowbench.metrics.selection import hard_explanation
+from gflowbench.metrics.selection import accuracy_of_first, hard_explanation
 from gflowbench.metrics.shape import connectivity, size, sparsity
 from gflowbench.metrics.undirected import UndirectedEdges
 from gflowexplainer.errors import ConfigError

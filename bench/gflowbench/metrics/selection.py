@@ -1,9 +1,10 @@
-"""Hard explanations: the nodes that an explainer would name if it had to choose."""
+"""Hard explanations: the nodes that an explainer would name if it had to choose, and how many of them are right."""
 
 import torch
 from torch import Tensor
 
 from gflowbench.explainers.interface import Scores
+from gflowbench.metrics.ground_truth import GroundTruth
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.ops.hashed_random import uniform
 
@@ -64,3 +65,20 @@ def hard_explanation(instances: Instances, scores: Scores, count: int) -> Tensor
 def counts_of(instances: Instances, mask: Tensor) -> Tensor:
     """Counts the marked nodes of each instance, shape ``[I]``."""
     return torch.bincount(instances.owner[mask], minlength=len(instances))
+
+
+def accuracy_of_first(instances: Instances, scores: Scores, truth: GroundTruth) -> float:
+    """Computes the share of the first k nodes of an explanation that lie in the motif (the paper's last table).
+
+    ``k`` is the number of nodes of the motif, as many as the instance holds: a motif that reaches out of the
+    computation graph of the explained node must not cost accuracy. An explanation with fewer than ``k``
+    nodes is divided by ``k`` all the same. Instances without a motif of their own are left out.
+
+    Returns:
+        The accuracy, in [0, 1]; ``nan`` if no instance has a motif.
+    """
+    size = counts_of(instances, truth.node)
+    first = first_nodes(instances, scores, size)
+    share = counts_of(instances, first & truth.node).double() / size
+    share = share[size > 0]
+    return float(share.mean()) if share.numel() else float("nan")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain.algorithm.utils import set_hetero_masks, set_masks
 
+from gflowbench.explainers.coalition_games import Game
 from gflowbench.typed.link_task import RELATION, EdgeType, LinkTask, TypedEdge
 
 MOST_MESSAGES = 100_000
@@ -88,6 +89,24 @@ class CutLink:
             return self.task.model(x, edges, links)
         (features,), (index,) = x.values(), edges.values()
         return self.task.model(features, index, links)
+
+
+class LinkGame(Game):
+    """The game of one link: its players are the directed edges that it depends on, worth its raw score.
+
+    Args:
+        cut: The link.
+        number: A number that names it.
+    """
+
+    def __init__(self, cut: CutLink, number: int = 0) -> None:
+        self.cut = cut
+        self.key = torch.arange(cut.num_edges)
+        self.owner, self.own_key = torch.zeros_like(self.key), torch.tensor([number])
+
+    def worth(self, present: Tensor) -> Tensor:
+        """Evaluates the model on copies that have the edges ``present`` ``[S, E]`` only, shape ``[S, 1]``."""
+        return self.cut.scores(present).double()[:, None]
 
 
 def cut_link(task: LinkTask, link: Tensor, around: Sequence[TypedEdge]) -> CutLink:

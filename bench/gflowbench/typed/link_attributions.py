@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from gflowbench.explainers.gradients import integrated
-from gflowbench.explainers.kernel_shap import choose_coalitions, solve_game
+from gflowbench.explainers.kernel_shap import shapley_values
 from gflowbench.explainers.masked_model import masks_alone
 from gflowbench.explainers.peer import check_positive
-from gflowbench.typed.cut_links import CutLink, cut_link
+from gflowbench.typed.cut_links import CutLink, LinkGame, cut_link
 from gflowbench.typed.link_task import LinkScores, LinkTask
 
 
@@ -45,30 +45,14 @@ def gradient_x_input(task: LinkTask, seed: int) -> LinkScores:
 
 def occlusion(task: LinkTask, seed: int) -> LinkScores:
     """Scores an edge by what the score of the link loses when it alone is taken away."""
-
-    def lost(cut: CutLink) -> Tensor:
-        kept = torch.cat([torch.ones(1, cut.num_edges), 1 - torch.eye(cut.num_edges)]).bool()
-        found = cut.scores(kept)
-        return found[0] - found[1:]
-
-    return attributed(task, lost)
+    return attributed(task, lambda cut: LinkGame(cut).losses())
 
 
 def gnn_shap(task: LinkTask, seed: int, num_samples: int = 512) -> LinkScores:
     """Scores an edge by its Shapley value, exact where all coalitions are no more than ``num_samples``."""
     check_positive(num_samples=num_samples)
     number = count()
-    return attributed(task, lambda cut: shapley_of_edges(cut, num_samples, seed, next(number)))
-
-
-def shapley_of_edges(cut: CutLink, num_samples: int, seed: int, number: int = 0) -> Tensor:
-    """Estimates the Shapley values of the edges of a link, shape ``[E]``; seed and number name the draws."""
-    ends = torch.stack([torch.zeros(cut.num_edges, dtype=torch.bool), torch.ones(cut.num_edges, dtype=torch.bool)])
-    none, whole = cut.scores(ends).double()
-    if cut.num_edges < 2:
-        return (whole - none).expand(cut.num_edges)
-    present, weight = choose_coalitions(torch.arange(cut.num_edges), torch.tensor(number), num_samples, seed)
-    return solve_game(present.double(), weight, cut.scores(present).double() - none, whole - none)
+    return attributed(task, lambda cut: shapley_values(LinkGame(cut, next(number)), num_samples, seed))
 
 
 def attributed(task: LinkTask, attribute: Callable[[CutLink], Tensor]) -> LinkScores:

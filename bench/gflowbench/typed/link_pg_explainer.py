@@ -22,6 +22,7 @@ from torch_geometric.utils import get_embeddings
 
 from gflowbench.explainers.masked_model import masks_alone
 from gflowbench.explainers.peer import check_positive
+from gflowbench.explainers.pg_explainer import entropy_of
 from gflowbench.typed.cut_links import CutLink, cut_link
 from gflowbench.typed.link_task import RELATION, EdgeType, LinkScores, LinkTask, TypedEdge
 from gflowbench.typed.link_ways import edges_around, reach
@@ -70,7 +71,7 @@ class LinkPGExplainer:
                 for cut, inputs in known:
                     mask = coin_flips(self._network(inputs).view(-1), temperature)
                     loss = -functional.logsigmoid(cut.masked_score(mask))
-                    (loss + self.size * mask.sum() + self.entropy * _entropy(mask)).backward()
+                    (loss + self.size * mask.sum() + self.entropy * entropy_of(mask).mean()).backward()
                 optimizer.step()
 
     @torch.no_grad()
@@ -136,8 +137,3 @@ def _prepared(
         sides = [local[key[0]][index[0]], local[key[2]][index[1]], ends.expand(index.size(1), -1)]
         inputs[cut.place[key]] = torch.cat(sides, dim=1)
     return cut, inputs
-
-
-def _entropy(mask: Tensor) -> Tensor:
-    inner = 0.99 * mask + 0.005
-    return (-inner * inner.log() - (1 - inner) * (1 - inner).log()).mean()

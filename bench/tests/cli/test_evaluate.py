@@ -91,24 +91,6 @@ def test_evaluate_prints_a_table_writes_files_and_resumes(toy, tmp_path):
     assert again.stdout == result.stdout
 
 
-def test_several_datasets_and_a_missing_one(toy, tmp_path):
-    result = invoke(
-        "evaluate",
-        "--dataset",
-        "tree-cycles,tree-grid",
-        "--explainer",
-        "everything",
-        "--seeds",
-        1,
-        "--out",
-        tmp_path,
-    )
-    assert result.exit_code == 1
-    assert "failed: everything on tree-grid, published GNN, seed 0: 'tree_grid.npz' was not found." in result.stderr
-    assert "Tree-Grid" in result.stdout
-    assert "Traceback" not in result.output
-
-
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
@@ -166,7 +148,3 @@ def test_a_first_look_is_marked_as_such(toy, tmp_path):
     assert "| nothing | every 5th instance | Tree-Cycles (1) |" in text  # one seed is all it ever needs
     assert "Thinned, marked *" in (tmp_path / "report.html").read_text()
     assert invoke(*words, "--fast", "--whole").exit_code == 2
-
-
-def cells_of(folder):
-    return json.loads((folder / "values.json").read_text())["cells"]

@@ -61,18 +61,6 @@ def test_a_run_prints_tables_and_verdicts_and_resumes(toys, workspace, invoke):
     assert again.stdout == result.stdout
 
 
-def test_fast_runs_go_elsewhere_and_options_reach_the_experiment(toys, workspace, invoke):
-    assert invoke("reproduce", "first", "--fast", "--quiet").stderr == ""
-    record = json.loads((workspace / "runs" / "reproduce-fast" / "first" / "summary.json").read_text())
-    assert (record["fast"], record["seeds_used"]) == (True, [0])
-    assert not (workspace / "results").exists()
-    invoke("reproduce", "first", "second", "--seeds", 2, "--out", "mine")
-    for name in ("first", "second"):
-        record = json.loads((workspace / "mine" / name / "summary.json").read_text())
-        assert list(json.loads((workspace / "mine" / name / "values.json").read_text())) == ["seed 0", "seed 1"]
-        assert record["command"] == f"gflowexplainer reproduce {name} --seeds 2"
-
-
 @pytest.mark.parametrize("error", [ValueError("out of reach"), ImportError("no such thing")])
 def test_the_failure_of_one_does_not_stop_the_others(toys, workspace, invoke, error):
     toys["second"] = error

@@ -8,7 +8,6 @@ from torch_geometric.datasets import TUDataset
 
 from gflowbench.datasets import load
 from gflowbench.datasets.mutagenicity import mark_groups
-from gflowexplainer.errors import DatasetError
 from gflowexplainer.sources.smiles import ATOMS
 
 
@@ -103,24 +102,3 @@ def test_download_is_unpacked_and_read(text_folder: Path, tmp_path: Path, monkey
     monkeypatch.setattr(TUDataset, "url", tmp_path.as_uri())
     assert len(load("mutagenicity", "downloaded", root=tmp_path / "root").graphs) == 4337
     assert sorted(path.name for path in (tmp_path / "root" / "Mutagenicity").iterdir()) == ["raw"]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("node_labels", "0\n", "1 elements for 2 atoms"),
-        ("edge_labels", "0\n", "1 types for 2 bonds"),
-        ("A", "1, 3\n3, 1\n", "atoms 1 to 3 of 2"),
-        ("graph_indicator", "2\n1\n", "does not count up"),
-        ("node_labels", "0\n14\n", "must be 0 to 13"),
-        ("A", "one, two\n", r"Mutagenicity_A\.txt' is missing or damaged"),
-    ],
-)
-def test_damaged_text(tmp_path: Path, name: str, text: str, message: str) -> None:
-    raw = tmp_path / "Mutagenicity" / "raw"
-    raw.mkdir(parents=True)
-    texts = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n", "node_labels": "0\n0\n", "graph_labels": "0\n"}
-    for key, value in {**texts, "edge_labels": "0\n0\n", name: text}.items():
-        (raw / f"Mutagenicity_{key}.txt").write_text(value)
-    with pytest.raises(DatasetError, match=message):
-        load("mutagenicity", "downloaded", root=tmp_path)

@@ -28,18 +28,6 @@ def test_the_whole_graph_decides_the_label(two_triangles, count_neighbors):
     assert subject.target.label.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("task", ["node", "graph"])
-def test_a_selection_is_what_a_smaller_subject_would_be(task, two_triangles, molecules, count_neighbors, mean_degree):
-    benchmark, model = (two_triangles, count_neighbors) if task == "node" else (molecules, mean_degree)
-    part = Subject.of(model, benchmark).select(torch.tensor([1]))
-    alone = Subject.of(model, benchmark, benchmark.index[1:2])
-    assert part.index.tolist() == alone.index.tolist()
-    for name in ("ptr", "node_id", "edge_index", "key", "graph", "center"):
-        assert torch.equal(getattr(part.instances, name), getattr(alone.instances, name)), name
-    torch.testing.assert_close(part.target.prediction, alone.target.prediction)
-    torch.testing.assert_close(part.embedding, alone.embedding)
-
-
 def test_the_motif_size_is_given_or_the_median_of_the_motifs(molecules):
     assert motif_size(molecules) == 3
     bare = Benchmark.from_graphs(list(molecules.graphs), task="graph")

@@ -9,7 +9,6 @@ from gflowbench.metrics.auc import pooled_auc
 from gflowbench.metrics.ground_truth import GroundTruth
 from gflowbench.metrics.undirected import UndirectedEdges
 from gflowbench.protocol import problem
-from gflowexplainer.errors import ConfigError
 
 REFERENCE = reference_folder()
 
@@ -69,15 +68,6 @@ def test_the_network_sees_both_ends_and_the_explained_node(node_subject, graph_s
     assert torch.equal(inputs[edge], torch.cat([embedding[source], embedding[target], embedding[center]]))
     assert inputs.size(1) == 3 * width
     assert edge_inputs(graph_subject).size(1) == 2 * graph_subject.embedding.size(1)
-
-
-def test_settings_that_make_no_sense_are_refused(graph_subject):
-    with pytest.raises(ConfigError, match="not been fitted"):
-        create("pgexplainer").explain(graph_subject, 0)
-    with pytest.raises(ConfigError, match="'batch_size' must not be negative"):
-        create("pgexplainer", batch_size=-1)
-    with pytest.raises(ConfigError, match="'bias'"):
-        create("pgexplainer", bias=0.5)
 
 
 @pytest.mark.skipif(

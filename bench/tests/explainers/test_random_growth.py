@@ -51,18 +51,6 @@ def test_every_neighbour_has_the_same_chance():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_hops_are_networkx_distances(seed):
-    graphs = random_graphs(seed)
-    instances = Instances.of_graphs([as_data(graph) for graph in graphs])
-    hops = instances.hops_from(instances.ptr[:-1])
-    for number, graph in enumerate(graphs):
-        expected = nx.single_source_shortest_path_length(graph, 0)
-        begin = int(instances.ptr[number])
-        for node in graph:
-            assert int(hops[begin + node]) == expected.get(node, -1)
-
-
-@pytest.mark.parametrize("seed", range(5))
 def test_breadth_first_lists_the_nearest_nodes(seed):
     graphs = random_graphs(seed)
     instances = Instances.of_graphs([as_data(graph) for graph in graphs])

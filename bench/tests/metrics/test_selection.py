@@ -2,9 +2,8 @@ import torch
 from torch_geometric.data import Data
 
 from gflowbench.explainers import Scores
-from gflowbench.metrics.first_nodes import accuracy_of_first
 from gflowbench.metrics.ground_truth import GroundTruth
-from gflowbench.metrics.selection import first_nodes, hard_explanation, ranked_nodes
+from gflowbench.metrics.selection import accuracy_of_first, first_nodes, hard_explanation, ranked_nodes
 from gflowexplainer.graphs.instances import Instances
 
 

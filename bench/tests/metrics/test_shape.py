@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from gflowbench.metrics.shape import connectivity, is_connected, size, sparsity, stability
-from gflowbench.protocol.packing import pack, unpack
 from gflowexplainer.graphs.instances import Instances
 
 
@@ -50,12 +49,3 @@ def test_stability_by_hand():
     assert stability(ptr, torch.stack([one, one, one])) == 1.0
     assert stability(ptr, torch.stack([one, two, one])) == pytest.approx((1 + 2 * (1 / 3 + 1) / 2) / 3)
     assert math.isnan(stability(ptr, one[None]))
-
-
-def test_explanations_survive_packing():
-    mask = torch.rand(1001) < 0.3
-    counts = torch.tensor([1000, 1])
-    texts = pack(mask, counts)
-    again, sizes = unpack(texts)
-    assert torch.equal(again, mask)
-    assert torch.equal(sizes, counts)

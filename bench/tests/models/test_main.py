@@ -13,15 +13,6 @@ def test_train_writes_one_file_a_seed(tmp_path, capsys):
         assert load_weights(tmp_path / f"gnn{seed}.safetensors").architecture.model == "gin"
 
 
-def test_mistakes_are_said_in_one_line(tmp_path, capsys):
-    asked = ["train", "--dataset", "tree-cycles", "--epochs", "1", "--quiet"]
-    assert main([*asked, "--seed", "0", "1", "--out", str(tmp_path / "gnn")]) == 2
-    assert main([*asked, "--source", "thin air"]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert all(line.startswith("error: ") for line in lines)
-
-
 def test_accuracy_prints_both(reference, capsys):
     assert main(["accuracy", "--dataset", "tree-cycles"]) == 0
     assert "0.942529 (656/696) | 0.942529" in capsys.readouterr().out

@@ -5,7 +5,6 @@ from torch_geometric.nn import GCNConv, MessagePassing
 
 from gflowbench.models import MODELS, Architecture, build
 from gflowbench.models.networks import GraphNetwork, NodeNetwork
-from gflowexplainer.errors import ModelError
 from gflowexplainer.testing import cycle, graph_of, random_graph, star
 
 
@@ -79,20 +78,6 @@ def test_padding_in_closed_form_equals_real_padding(model):
     answer = padded(union.x, union.edge_index, union.batch)
     torch.testing.assert_close(answer, plain(filled.x, filled.edge_index, filled.batch))
     assert not torch.allclose(answer, plain(union.x, union.edge_index, union.batch))
-
-
-def test_a_zero_edge_weight_removes_an_edge():
-    data, made = graphs()[0], network("gcn", "node")
-    weight = torch.ones(data.num_edges)
-    weight[(data.edge_index == 4).any(dim=0)] = 0
-    kept = made(data.x, data.edge_index[:, weight > 0])
-    torch.testing.assert_close(made(data.x, data.edge_index, weight), kept)
-    pooled = network("gcn", "graph")
-    torch.testing.assert_close(
-        pooled(data.x, data.edge_index, edge_weight=weight), pooled(data.x, data.edge_index[:, weight > 0])
-    )
-    with pytest.raises(ModelError, match="'gin' takes no 'edge_weight'"):
-        network("gin", "node")(data.x, data.edge_index, weight)
 
 
 def test_batch_normalisation_follows_the_first_two_layers():

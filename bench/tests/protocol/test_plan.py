@@ -6,7 +6,6 @@ from gflowbench.protocol import Contestant, Loaded, Problem, ProtocolSettings, e
 from gflowbench.protocol.plan import Part, fast, suite, whole
 from gflowbench.protocol.presentation import details, overview, thinning
 from gflowbench.protocol.printed_numbers import DATASETS
-from gflowexplainer.errors import ConfigError
 
 QUICK = ProtocolSettings(metrics=MetricSettings(num_contexts=0))
 COUNTS = {"ba-shapes": 60, "ba-community": 60, "tree-cycles": 60, "tree-grid": 289, "ba-2motifs": 200}
@@ -67,14 +66,3 @@ def test_a_thinned_cell_is_the_cell_of_a_thinned_problem(problem, molecules, mea
     fresh = evaluate([half], contestants, seeds=[0], out=tmp_path / "new", settings=QUICK).cells[0]
     for name in ("auc_own_mean", "accuracy", "fidelity_minus", "sparsity"):
         assert fresh.metrics[name] == same.metrics[name] == thin.metrics[name]
-
-
-def test_if_a_plan_leaves_nothing_it_is_said(problem, tmp_path):
-    with pytest.raises(ConfigError, match="nothing to evaluate: random: it rests"):
-        evaluate(
-            [problem],
-            [Contestant.named("random")],
-            seeds=[0],
-            out=tmp_path,
-            plan=lambda *_: Part(left_out="it rests"),
-        )

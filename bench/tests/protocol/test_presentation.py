@@ -1,9 +1,6 @@
 from gflowbench.protocol import Cell, Record
 from gflowbench.protocol.presentation import (
-    all_details,
-    details,
     overview,
-    overviews,
 )
 from gflowbench.protocol.record import FAILED
 
@@ -35,14 +32,3 @@ def test_an_overview_shows_explainers_failures_and_the_paper():
     assert rows["GFlowExplainer (paper)"] == "0.964 ± 0.028"
     assert rows["target"] == "0.990"
     assert "GFlowExplainer (paper)" not in dict(overview(record(), "auc_all", "published").rows)
-
-
-def test_details_have_a_row_for_each_metric_that_was_measured():
-    table = details(record(), "tree-cycles", "published")
-    assert table.columns == ("metric", "random", "broken", "half")
-    assert [row[0] for row in table.rows if row[1] != "-"] == [
-        "AUC, own motif, pooled",
-        "nodes of an explanation",
-    ]
-    assert len(overviews(record())) >= 1
-    assert len(all_details(record())) == 1

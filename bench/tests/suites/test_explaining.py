@@ -27,13 +27,6 @@ class SumOfNodes(nn.Module):
         return torch.stack([torch.zeros_like(total), total], dim=1)
 
 
-class ValueOfNodes(SumOfNodes):
-    """The same as a value."""
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
-        return super().forward(x, edge_index, batch)[:, 1:]
-
-
 def path_graph(values: list[float]) -> Data:
     n = len(values)
     forth = torch.stack([torch.arange(n - 1), torch.arange(1, n)])

@@ -112,15 +112,6 @@ def test_ranking_explainers_get_the_size_of_the_truth() -> None:
     assert shown_parts(node, NodeExplanation(scores)) == ((0, 2, 4, 5),)
 
 
-def test_equals_come_in_the_order_of_their_signed_importance() -> None:
-    scores, signed = torch.tensor([0.0, 0.0, 0.5, 0.0, 0.5, 0.0]), torch.tensor([-2.0, 0.0, 1.0, 0.0, 3.0, -1.0])
-    for center, best in ((None, [(4,), (2, 4), (1, 2, 4), (1, 2, 3, 4), (1, 2, 3, 4, 5)]), (0, [(0,), (0, 4)])):
-        case = path_case([0.0] * 6, center=center)
-        sets = node_sets(case, NodeExplanation(scores, signed=signed), range(1, len(best) + 1))
-        assert list(sets.values()) == best
-    assert node_sets(path_case([0.0] * 6), NodeExplanation(scores), (3,))["@3"] == (0, 2, 4)
-
-
 def test_scores_of_a_case_by_hand() -> None:
     case = path_case([3.0, 1.0, -2.0], truth=all_of(3, (0, 1)))
     explanation = NodeExplanation(torch.tensor([0.9, 0.2, 0.3]), ((0,),))

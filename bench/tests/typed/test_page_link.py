@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from gflowbench.explainers.registry import create
-from gflowbench.typed.cut_links import cut_link
 from gflowbench.typed.link_scores import score_links
 from gflowbench.typed.link_task import RELATION
-from gflowbench.typed.page_link import PricedPaths, first_mask, path_loss, pruned
+from gflowbench.typed.page_link import PricedPaths, path_loss, pruned
 
 ENDS = (("node", 0), ("node", 3))
 
@@ -50,15 +49,6 @@ def test_the_loss_of_paths_by_hand():
     weight = torch.tensor([0.9, 0.5, 0.1, 0.3])
     assert float(path_loss(weight, torch.tensor([0, 1, 0]), 1.0, 2.0)) == pytest.approx(-2.3 / 3 + 2 * 0.2)
     assert float(path_loss(weight, torch.tensor([], dtype=torch.long), 1.0, 1.0)) == pytest.approx(0.45)
-
-
-def test_first_masks_are_smaller_where_there_are_more_nodes(shared_attributes):
-    task = shared_attributes
-    cut = cut_link(task, task.test[:, 0], task.around[0])
-    drawn = torch.randn(5, generator=torch.Generator().manual_seed(0))
-    # Three attributes with two users, then with one item.
-    scale = torch.tensor([2 / 5] * 3 + [2 / 4] * 2).sqrt()
-    assert torch.allclose(first_mask(cut, torch.Generator().manual_seed(0)), drawn * scale)
 
 
 def test_the_path_that_decides_is_ranked_first(shared_neighbours, shared_attributes):
