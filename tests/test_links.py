@@ -16,7 +16,7 @@ from gflowexplainer.flow.exact import enumerate_subgraphs
 from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.links import DETOUR
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.requests import Request, task_of
+from gflowexplainer.model.tasks import task_of
 from gflowexplainer.testing import LinkModel, NodeModel, TypedLinkModel, graph_of, path, random_graph, typed_graph
 
 QUICK = {"max_nodes": 5, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
@@ -35,7 +35,7 @@ def without_link(graph, ends):
 
 def instances_of(graph, pairs, **more):
     task = task_of(Predictor(LinkModel(), level="edge", mode="binary_classification"), graph,
-                   Request(edge_label_index=pairs, **more))  # fmt: skip
+                   edge_label_index=pairs, **more)  # fmt: skip
     return task.inputs()
 
 
@@ -228,8 +228,8 @@ def test_a_typed_link_that_is_in_the_graph_is_left_out_in_both_directions():
     predictor = Predictor(TypedLinkModel(), level="edge", mode="binary_classification")
 
     def joins_ends(**asked):
-        request = Request(edge_label_index=graph[key].edge_index[:, :1], edge_type=key, **asked)
-        instances = task_of(predictor, graph, request)._instances(torch.tensor([[0], [20 + venue]]))
+        task = task_of(predictor, graph, edge_label_index=graph[key].edge_index[:, :1], edge_type=key, **asked)
+        instances = task._instances(torch.tensor([[0], [20 + venue]]))
         ends = {int(instances.center[0]), int(instances.other_end[0])}
         return [set(pair) for pair in instances.edge_index.t().tolist()].count(ends)
 

@@ -12,9 +12,9 @@ from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import ConfigError, GFlowExplainerError
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.typed_inputs import typed_graph as taken_apart
-from gflowexplainer.model.hops import find_hops
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.requests import Request, task_of
+from gflowexplainer.model.structure import KnownModel
+from gflowexplainer.model.tasks import task_of
 from gflowexplainer.testing import NodeModel, TypedNodeModel, random_graph, typed_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "rollouts": 4, "num_contexts": 4, "hidden": 8, "num_samples": 16}
@@ -155,7 +155,7 @@ def test_any_layer_through_pyg(name):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_hops_are_counted_by_layer_not_by_relation(name):
-    assert find_hops(model_of(name, typed_graph())) == 2
+    assert KnownModel(model_of(name, typed_graph())).num_hops == 2
 
 
 class Thrice(TypedNodeModel):
@@ -181,7 +181,7 @@ def test_hops_that_nobody_gave_are_widened_to_what_the_model_depends_on():
 def test_with_everything_kept_the_model_says_what_it_says_of_the_whole_graph(name):
     graph = typed_graph(num_papers=9, seed=2)
     model = model_of(name, graph).eval()
-    task = task_of(Predictor(model), graph, Request(node_type="paper"))
+    task = task_of(Predictor(model), graph, node_type="paper")
     inputs = task.inputs()
     whole = model(graph.x_dict, graph.edge_index_dict).softmax(dim=1)
     assert torch.allclose(inputs.predictor.whole(inputs.instances), whole, atol=1e-6)
@@ -189,7 +189,7 @@ def test_with_everything_kept_the_model_says_what_it_says_of_the_whole_graph(nam
 
 def test_a_removed_node_is_really_gone():
     graph, model = typed_graph(), TypedNodeModel().eval()
-    task = task_of(Predictor(model), graph, Request(index=3, node_type="paper"))
+    task = task_of(Predictor(model), graph, index=3, node_type="paper")
     inputs = task.inputs()
     instances, typed = inputs.instances, taken_apart(graph, model, {})
     gone = typed.span("venue").start + int(graph["paper", "in", "venue"].edge_index[1, 3])

@@ -19,6 +19,7 @@ from gflowexplainer.explanation.explanation_list import ExplanationList
 from gflowexplainer.explanation.joint import JointExplanation
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
+from gflowexplainer.graphs.links import DETOUR
 from gflowexplainer.graphs.typed import EdgeType
 from gflowexplainer.inference.explaining import explain_task
 from gflowexplainer.inference.fitted_state import FittedState, read_explainer
@@ -30,11 +31,11 @@ from gflowexplainer.inference.options import (
     check_remove_link,
     refuse_settings,
 )
+from gflowexplainer.model.cache import ModelCache
 from gflowexplainer.model.config import config_to_dict
-from gflowexplainer.model.hops import check_hops
-from gflowexplainer.model.kept import ModelCache
-from gflowexplainer.model.requests import AnyTask
-from gflowexplainer.model.task_builder import TaskBuilder
+from gflowexplainer.model.structure import check_hops
+from gflowexplainer.model.task import Task
+from gflowexplainer.model.tasks import task_of_call, task_of_data
 from gflowexplainer.model.typed import TypedPredictor
 from gflowexplainer.ops.memory import batch_budget
 from gflowexplainer.sampler import FlowSampler
@@ -116,7 +117,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.edge_type = check_relation(edge_type)
         self._preset, self._changes = preset, dict(settings)
         self._fitted: FittedState | None = None
-        self._kept = ModelCache()
+        self._cache = ModelCache()
 
     @property
     def is_fitted(self) -> bool:
@@ -162,8 +163,8 @@ class GFlowExplainer(ExplainerAlgorithm):
         if connected and self.explainer_config.explanation_type == ExplanationType.model:
             target = None
         refuse_settings(model, kwargs)
-        at_hand = self._samples_at_hand
-        config, task = self._tasks.of_call(model, x, edge_index, kwargs, index=index, target=target, at_hand=at_hand)
+        wanted = self._wanted(index=index, target=target)
+        config, task = task_of_call(model, x, edge_index, kwargs, self._cache, **wanted)
         if index is None and self._fitted is None:
             _refuse_very_many(len(task))
         found = self._explain(task, config, progress=False)
@@ -227,10 +228,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             **kwargs: Further arguments of the model.
         """
         refuse_settings(model, kwargs)
-        config, task = self._tasks.of_data(
-            model,
-            data,
-            model_config,
+        wanted = self._wanted(
             index=index,
             target=target,
             node_type=node_type,
@@ -239,6 +237,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             graph_index=graph_index,
             arguments=kwargs,
         )
+        config, task = task_of_data(model, data, self._cache, model_config=model_config, **wanted)
         self.settings.check_task(task.predictor.level, shared=True)
         identity = None if folder is None else task.identity(self.settings.to_dict())
         with writing(folder, identity, overwrite=overwrite, fabric=fabric), learning():
@@ -248,7 +247,7 @@ class GFlowExplainer(ExplainerAlgorithm):
                 trainer.run(folder, progress=progress, callback=callback)
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
-            name = self._kept.fingerprint(task.model)
+            name = task.predictor.known.fingerprint
             self._fitted = FittedState(sampler.state(), name, config_to_dict(config), identity)
             if folder is not None and Ranks(fabric).first:
                 self.save(folder)
@@ -276,10 +275,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         explained after the other.
         """
         refuse_settings(model, kwargs)
-        config, task = self._tasks.of_data(
-            model,
-            data,
-            model_config,
+        wanted = self._wanted(
             index=index,
             target=target,
             node_type=node_type,
@@ -287,13 +283,13 @@ class GFlowExplainer(ExplainerAlgorithm):
             edge_type=edge_type,
             graph_index=graph_index,
             arguments=kwargs,
-            at_hand=self._samples_at_hand,
         )
+        config, task = task_of_data(model, data, self._cache, model_config=model_config, **wanted)
         return self._explain(task, config, progress=progress, data=data)
 
-    def _explain(self, task: AnyTask, config: ModelConfig, *, progress: bool, data: Any = None) -> ExplanationList:
+    def _explain(self, task: Task, config: ModelConfig, *, progress: bool, data: Any = None) -> ExplanationList:
         self.settings.check_task(task.predictor.level)
-        name = self._kept.fingerprint_of(task.predictor)
+        name = task.predictor.known.fingerprint
         if self._fitted is not None:
             self._fitted.refuse_others(name, config)
         options = ExplainOptions(
@@ -321,25 +317,22 @@ class GFlowExplainer(ExplainerAlgorithm):
         explainer._fitted = fitted
         return explainer
 
-    @property
-    def _tasks(self) -> TaskBuilder:
-        """Makes tasks with what this explainer knows of models, types and bounds."""
-        known = None if self._fitted is None else ModelConfig(**self._fitted.config)
-        return TaskBuilder(
-            self.settings,
-            self._kept,
-            known=self.model_config if hasattr(self, "_model_config") else known,
-            num_hops=self.num_hops,
-            memory_budget=self.memory_budget,
-            node_type=self.node_type,
-            edge_type=self.edge_type,
-            remove_link=self.remove_link,
-        )
-
-    @property
-    def _samples_at_hand(self) -> bool:
-        """Whether few explanations are sampled as well on the CPU: nothing is trained."""
-        return self._fitted is not None and self.settings.is_sampled_directly
+    def _wanted(self, *, node_type: str | None = None, edge_type: Any = None, **wanted: Any) -> dict[str, Any]:
+        """Adds to what a call wants what this explainer knows of models, types and bounds."""
+        fitted = None if self._fitted is None else ModelConfig(**self._fitted.config)
+        return wanted | {
+            "known": self.model_config if hasattr(self, "_model_config") else fitted,
+            "num_hops": self.num_hops,
+            "memory_budget": self.memory_budget,
+            "node_type": self.node_type if node_type is None else node_type,
+            "edge_type": self.edge_type if edge_type is None else tuple(edge_type),
+            "remove_link": self.remove_link,
+            "limit": self.settings.max_graph_nodes,
+            "bound": self.settings.max_nodes,
+            "detour": None if self.settings.measure == Measure.uniform else DETOUR,
+            # Few explanations are sampled as well on the CPU where nothing is trained.
+            "at_hand": self._fitted is not None and self.settings.is_sampled_directly,
+        }
 
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._changes.items())

@@ -14,7 +14,7 @@ from torch_geometric.data import Batch
 from gflowexplainer.flow.particles import Particles, sample_particles
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.requests import Request, task_of
+from gflowexplainer.model.tasks import task_of
 from gflowexplainer.testing import LinkModel, cycle, graph_of, house, path, random_graph, star
 
 MOST = 5
@@ -142,7 +142,7 @@ def test_what_cannot_grow_may_be_smaller_than_asked_for():
 def test_every_subgraph_that_joins_a_link_has_its_exact_probability(pair):
     data = random_graph(8, 0.25, seed=5)
     predictor = Predictor(LinkModel(), level="edge", mode="binary_classification")
-    instances = task_of(predictor, data, Request(edge_label_index=torch.tensor(pair)[:, None])).inputs().instances
+    instances = task_of(predictor, data, edge_label_index=torch.tensor(pair)[:, None]).inputs().instances
     graph = graph_with(data)
     if graph.has_edge(*pair):
         graph.remove_edge(*pair)

@@ -11,10 +11,10 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.index import GraphIndex
+from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model import observer as observer_module
-from gflowexplainer.model.layer_outputs import observe
-from gflowexplainer.model.observer import Observer
+from gflowexplainer.model.observer import KnownGraph, Observer
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.testing import NodeModel, graph_of
 
@@ -51,7 +51,13 @@ def cut(graph, nodes, predictor, limit=None, **arguments):
     instances = Instances.around_nodes(
         graph.x, graph.edge_index, nodes, predictor.num_hops, graph_index=index, limit=limit, **arguments
     )
-    return instances, Observer(predictor, graph.x, graph.edge_index, arguments, index, limit)
+    given = InputGraph(graph.x, graph.edge_index, arguments)
+    return instances, Observer(predictor, given, index, KnownGraph(), limit)
+
+
+def observe(model, graph, **arguments):
+    """Evaluates a model on a whole graph."""
+    return Predictor(model).observe(graph.x, graph.edge_index, arguments, graph.num_nodes)
 
 
 @pytest.mark.parametrize("layer", [GCNConv, GATConv, SAGEConv])
@@ -59,8 +65,8 @@ def test_a_part_says_what_the_whole_says(ladder, layer):
     model = Two(layer)
     instances, observer = cut(ladder, [40, 200, 202, 399], Predictor(model))
     seen = observer.at(instances)
-    assert observer.whole is None
-    output, embedding = observe(model, ladder.x, ladder.edge_index)
+    assert observer.known.whole is None
+    output, embedding = observe(model, ladder)
     torch.testing.assert_close(seen.output, output[instances.node_id])
     torch.testing.assert_close(seen.embedding, embedding[instances.node_id])
 
@@ -69,9 +75,9 @@ def test_arguments_come_along(ladder):
     weight = torch.rand(ladder.num_edges, generator=torch.Generator().manual_seed(0))
     model = NodeModel()
     instances, observer = cut(ladder, [40, 200], Predictor(model), edge_weight=weight)
-    output, _ = observe(model, ladder.x, ladder.edge_index, {"edge_weight": weight})
+    output, _ = observe(model, ladder, edge_weight=weight)
     torch.testing.assert_close(observer.at(instances).output, output[instances.node_id])
-    assert observer.whole is None
+    assert observer.known.whole is None
 
 
 def test_where_most_is_needed_all_is_asked_once(ladder):
@@ -80,7 +86,7 @@ def test_where_most_is_needed_all_is_asked_once(ladder):
     instances, observer = cut(ladder, range(0, LONG, 8), Predictor(model))
     first, second = observer.at(instances), observer.at(instances.select(torch.tensor([3])))
     assert calls == [LONG]
-    output, _ = observe(NodeModel(), ladder.x, ladder.edge_index)
+    output, _ = observe(NodeModel(), ladder)
     torch.testing.assert_close(first.output, output[instances.node_id])
     assert second.output.size(0) == int(instances.node_counts[3])
 
@@ -95,7 +101,7 @@ def test_a_field_beyond_the_limit_is_asked_alone_and_the_same_in_every_batch(lad
         parts = [cut(ladder, [node], predictor, limit) for node in (40, 200)]
         alone = torch.cat([one.at(instances).output for instances, one in parts])
         torch.testing.assert_close(seen.output, alone)
-        output, _ = observe(predictor.model, ladder.x, ladder.edge_index)
+        output, _ = observe(predictor.model, ladder)
         error = (seen.output - output[both.node_id]).abs()
         assert (float(error.max()) < 1e-5) == exact
         assert float(error[both.center].max()) < 1e-5 or not exact
@@ -180,5 +186,5 @@ def test_a_field_beyond_the_limit_is_halved_until_it_fits(ladder, monkeypatch):
     seen = observer.at(instances)
     handle.remove()
     assert 1 < len(calls) < len(nodes)
-    whole, _ = observe(model, ladder.x, ladder.edge_index)
+    whole, _ = observe(model, ladder)
     assert torch.allclose(seen.output, whole[instances.node_id], atol=1e-6)

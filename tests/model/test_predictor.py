@@ -15,8 +15,8 @@ from torch_geometric.utils import subgraph
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.hops import find_hops, refuse_none
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.structure import KnownModel
 from gflowexplainer.testing import EdgeFeatureModel, GraphModel, NodeModel, cycle, house, path, random_graph, star
 
 Queries = tuple[Tensor, Tensor]
@@ -109,7 +109,7 @@ def test_node_predictions_are_those_on_induced_subgraphs(
 ) -> None:
     model = stack_of(kind)
     # With extra hops the instances are deeper than the model sees, and only the receptive field is computed.
-    num_hops = find_hops(model) + extra_hops
+    num_hops = KnownModel(model).num_hops + extra_hops
     instances = Instances.around_nodes(graph.x, graph.edge_index, range(graph.num_nodes), num_hops)
     queries = random_queries(instances, 30, share=0.8)
     with torch.no_grad():
@@ -294,12 +294,12 @@ def test_hops_are_how_far_information_really_travels(kind: Callable[[int, int], 
     model, graph = stack_of(kind, number), path(15)
     graph.x.requires_grad_()
     (gradient,) = torch.autograd.grad(model(graph.x, graph.edge_index)[0].sum(), graph.x)
-    assert find_hops(model) == int(torch.nonzero(gradient.abs().sum(dim=1) > 0).max())
+    assert KnownModel(model).num_hops == int(torch.nonzero(gradient.abs().sum(dim=1) > 0).max())
 
 
 def test_model_without_message_passing_needs_a_number_of_hops() -> None:
     with pytest.raises(ConfigError, match=r"was found in Linear.*Pass 'num_hops'"):
-        refuse_none(find_hops(nn.Linear(2, 2)), nn.Linear(2, 2))
+        Predictor(nn.Linear(2, 2))
     assert Predictor(nn.Linear(2, 2), num_hops=4).num_hops == 4
 
 

@@ -9,8 +9,9 @@ from torch_geometric.utils import to_torch_coo_tensor
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.inputs import input_graph
+from gflowexplainer.model.one_graph import NodeTask
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.task import GraphTask, NodeTask
+from gflowexplainer.model.task import GraphTask
 from gflowexplainer.testing import GraphModel, NodeModel, random_graph
 
 

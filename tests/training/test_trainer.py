@@ -11,7 +11,6 @@ from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.flow.exact import enumerate_subgraphs, terminal_distribution, total_variation
 from gflowexplainer.flow.measure import log_growth
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.model.layer_outputs import observe
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import Stream
@@ -30,7 +29,7 @@ def node_trainer(index=(0, 3, 5), model=None, state=None, fabric=None, **setting
     graph = random_graph(12, 0.15, seed=1)
     model = NodeModel(seed=1) if model is None else model
     instances = Instances.around_nodes(graph.x, graph.edge_index, list(index), 2)
-    embedding = observe(model, graph.x, graph.edge_index)[1][instances.node_id]
+    embedding = Predictor(model).observe(graph.x, graph.edge_index, {}, graph.num_nodes)[1][instances.node_id]
     with torch.no_grad():
         evidence = model(graph.x, graph.edge_index).softmax(dim=1)[instances.node_id]
     small = {"max_nodes": 4, "epochs": 6, "rollouts": 4, "num_contexts": 6, "hidden": 16, **CONTEXT}
@@ -43,9 +42,10 @@ def graph_trainer(state=None, fabric=None, **settings):
     graphs = [random_graph(8, 0.15, seed=seed) for seed in range(5)]
     model = GraphModel()
     instances = Instances.of_graphs(graphs)
-    embedding = observe(model, instances.x, instances.edge_index, {"batch": instances.owner})[1]
+    predictor = Predictor(model, level="graph")
+    embedding = predictor.observe(instances.x, instances.edge_index, {"batch": instances.owner}, len(instances))[1]
     small = {"max_nodes": 3, "epochs": 4, "rollouts": 4, "num_contexts": 4, "hidden": 16, "batch_size": 2, **CONTEXT}
-    inputs = TaskInputs.of(Predictor(model, level="graph"), instances, embedding=embedding)
+    inputs = TaskInputs.of(predictor, instances, embedding=embedding)
     return Trainer(FlowSampler(Settings(**{**small, **settings}), inputs, state), fabric=fabric)
 
 
@@ -386,7 +386,7 @@ def test_an_instance_of_one_node_is_explained_by_itself():
     graph.x = torch.cat([graph.x, torch.ones(1, 3)])
     instances = Instances.around_nodes(graph.x, graph.edge_index, [4, 0], 2)
     model = NodeModel()
-    embedding = observe(model, graph.x, graph.edge_index)[1][instances.node_id]
+    embedding = Predictor(model).observe(graph.x, graph.edge_index, {}, graph.num_nodes)[1][instances.node_id]
     settings = Settings(epochs=3, max_nodes=3, reward="context")
     inputs = TaskInputs.of(Predictor(model), instances, embedding=embedding, node_prediction=embedding)
     trainer = Trainer(FlowSampler(settings, inputs)).run(progress=False)
@@ -400,9 +400,10 @@ def test_a_model_of_double_precision_is_trained_on(start):
     for graph in graphs:
         graph.x = graph.x.double()
     model, instances = GraphModel().double(), Instances.of_graphs(graphs)
-    embedding = observe(model, instances.x, instances.edge_index, {"batch": instances.owner})[1]
+    predictor = Predictor(model, level="graph")
+    embedding = predictor.observe(instances.x, instances.edge_index, {"batch": instances.owner}, len(instances))[1]
     settings = Settings(epochs=2, max_nodes=3, rollouts=2, num_contexts=2, hidden=8, start=start, reward="context")
-    inputs = TaskInputs.of(Predictor(model, level="graph"), instances, embedding=embedding)
+    inputs = TaskInputs.of(predictor, instances, embedding=embedding)
     trainer = Trainer(FlowSampler(settings, inputs)).run(progress=False)
     assert torch.isfinite(learned(trainer)).all()
 

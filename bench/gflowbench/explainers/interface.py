@@ -19,8 +19,8 @@ from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, edge_values, marginals
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.requests import Request, task_of
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.model.tasks import task_of
 from gflowexplainer.ops.segments import segment_max
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Subject(TaskInputs):
             model, level=benchmark.task, mode=mode or benchmark.mode, return_type=return_type, num_hops=hops
         )
         graphs = [graph.to(device) for graph in benchmark.graphs]
-        task = task_of(predictor, graphs[0] if benchmark.task == "node" else graphs, Request(ids))
+        task = task_of(predictor, graphs[0] if benchmark.task == "node" else graphs, index=ids)
         return cls(**vars(task.inputs()), name=benchmark.name, max_nodes=max_nodes)
 
     def wider(self, steps: int) -> Subject:
@@ -95,7 +95,7 @@ class Subject(TaskInputs):
             return_type=known.return_type,
             num_hops=known.num_hops + steps,
         )
-        inputs = task_of(predictor, self.data, Request(self.index)).inputs()
+        inputs = task_of(predictor, self.data, index=self.index).inputs()
         return replace(self, **vars(inputs) | {"target": self.target})
 
     @property

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.evidence.learned import Learned, learn
-from gflowexplainer.model.requests import AnyTask
-from gflowexplainer.model.task import NodeTask
+from gflowexplainer.model.one_graph import NodeTask
+from gflowexplainer.model.task import Task
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import Stream, uniform
 from gflowexplainer.ops.sorting import first_of_each
@@ -26,7 +26,7 @@ _LEAST, _WORK, _GROWTHS = 12, 32 << 20, 256
 """Reference nodes at least where as many more would take more than so many bytes, and random growths from all."""
 
 
-def learn_from_references(task: AnyTask, inputs: TaskInputs, seed: int, removal: str) -> Learned:
+def learn_from_references(task: Task, inputs: TaskInputs, seed: int, removal: str) -> Learned:
     """Learns what preserves the class of the one instance of ``inputs``, once for a model and a graph.
 
     Where there are no other nodes, as around whole graphs and links, it is learned from the instance itself.
@@ -34,17 +34,18 @@ def learn_from_references(task: AnyTask, inputs: TaskInputs, seed: int, removal:
     label = None if inputs.target.label is None else int(inputs.target.label)
     if not isinstance(task, NodeTask):
         return learn(inputs, seed, removal)
-    known, name = task.found(), ("evidence", label, seed)
-    if name not in known:
-        nodes = _references(task, label, seed)
-        try:
-            known[name] = (
-                None if nodes is None else learn(_smallest(task.inputs_at(nodes)), seed, removal, most=_GROWTHS)
-            )
-        except InstanceError:
-            # Something is wrong with nodes that nobody wants explained.
-            known[name] = None
-    return learn(inputs, seed, removal) if known[name] is None else known[name]
+    found = task.known.once(("evidence", label, seed, removal), lambda: _learned(task, label, seed, removal))
+    return learn(inputs, seed, removal) if found is None else found
+
+
+def _learned(task: NodeTask, label: int | None, seed: int, removal: str) -> Learned | None:
+    """Learns what preserves a class from reference nodes; ``None`` where there are none."""
+    nodes = _references(task, label, seed)
+    try:
+        return None if nodes is None else learn(_smallest(task.inputs_at(nodes)), seed, removal, most=_GROWTHS)
+    except InstanceError:
+        # Something is wrong with nodes that nobody wants explained.
+        return None
 
 
 def _references(task: NodeTask, label: int | None, seed: int) -> Tensor | None:

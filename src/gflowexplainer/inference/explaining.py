@@ -11,7 +11,7 @@ from gflowexplainer.inference.estimates import disagreement, estimate_from_polic
 from gflowexplainer.inference.options import ExplainOptions
 from gflowexplainer.inference.particle_estimates import estimate_from_particles
 from gflowexplainer.inference.sampled import SampledExplanations
-from gflowexplainer.model.requests import AnyTask
+from gflowexplainer.model.task import Task
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.hashed_random import Stream
 from gflowexplainer.rewards.evidence_reward import EvidenceReward
@@ -22,7 +22,7 @@ _ROLLOUTS_AT_ONCE = 4096
 """Rollouts beyond which a CPU gains nothing by a larger batch."""
 
 
-def explain_task(task: AnyTask, options: ExplainOptions, *, progress: bool) -> list[SampledExplanations]:
+def explain_task(task: Task, options: ExplainOptions, *, progress: bool) -> list[SampledExplanations]:
     """Explains all predictions of a task, one batch behind the other in its order."""
     at_once, on_gpu = 1, task.index.is_cuda
     if options.fitted is not None:
@@ -41,7 +41,7 @@ def explain_task(task: AnyTask, options: ExplainOptions, *, progress: bool) -> l
     return batches
 
 
-def _sample(inputs: TaskInputs, task: AnyTask, options: ExplainOptions) -> list[SampledExplanations]:
+def _sample(inputs: TaskInputs, task: Task, options: ExplainOptions) -> list[SampledExplanations]:
     """Samples explanations of instances together, or one half after the other where a GPU has no room."""
     try:
         with learning():
@@ -56,7 +56,7 @@ def _sample(inputs: TaskInputs, task: AnyTask, options: ExplainOptions) -> list[
     return [part for half in inputs.halves() for part in _sample(half, task, options)]
 
 
-def _sampler(inputs: TaskInputs, task: AnyTask, options: ExplainOptions) -> FlowSampler:
+def _sampler(inputs: TaskInputs, task: Task, options: ExplainOptions) -> FlowSampler:
     """Returns a sampler of instances by what was fitted, or by what is learned for them alone."""
     settings = options.settings
     if options.fitted is None:

@@ -11,7 +11,7 @@ from torch_geometric.explain.config import ModelTaskLevel
 
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.graphs.signature import argument_names
-from gflowexplainer.model.evaluation_mode import evaluation_mode
+from gflowexplainer.model.evaluation import evaluation_mode
 
 
 def guess_level(data: Any, index: Any) -> str:

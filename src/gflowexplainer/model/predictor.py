@@ -5,24 +5,24 @@ The model is called forward, in evaluation mode and without gradients, so any Py
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
 
 from gflowexplainer.errors import ConfigError, ModelError, one_of
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.signature import forward_parameters, named_arguments
 from gflowexplainer.model.adapter import remedy, shown_name
-from gflowexplainer.model.evaluation_mode import evaluation_mode, is_evaluating
-from gflowexplainer.model.hops import check_hops, refuse_none
-from gflowexplainer.model.layer_outputs import observe
-from gflowexplainer.model.locality import Locality, clones, usual_locality
-from gflowexplainer.model.makeup import Makeup
+from gflowexplainer.model.evaluation import evaluation_mode, is_evaluating, outputs_seen
+from gflowexplainer.model.locality import Locality
 from gflowexplainer.model.output import checked_output, read_log_output, read_output
+from gflowexplainer.model.structure import KnownModel
 from gflowexplainer.ops.memory import batch_budget, model_budget
 from gflowexplainer.ops.segments import pointers, ranges, segment_sum, slices
 from gflowexplainer.ops.sorting import first_of_each
@@ -44,8 +44,12 @@ class Predictor:
         num_hops: Message-passing layers of the model; counted if not given.
         memory_budget: Bytes that one disjoint union may take, roughly; larger work is done in several calls. A part of
             what there is where the model is, if ``None``.
-        makeup: What the model is made of, where it was looked at already.
+        known: What was found out about the model, where it was looked at already.
     """
+
+    node_type: str | None = None
+    edge_type: tuple[str, str, str] | None = None
+    num_types = 1
 
     def __init__(
         self,
@@ -56,41 +60,36 @@ class Predictor:
         return_type: str = "raw",
         num_hops: int | None = None,
         memory_budget: int | None = None,
-        makeup: Makeup | None = None,
+        known: KnownModel | None = None,
     ) -> None:
         self.model = model
         self.level = one_of("level", level, LEVELS)
         self.mode = one_of("mode", mode, MODES)
         self.return_type = one_of("return_type", return_type, RETURN_TYPES)
-        check_hops(num_hops)
-        self.makeup = Makeup.of(model) if makeup is None else makeup
-        self.num_hops = refuse_none(self.makeup.num_hops, model) if num_hops is None else num_hops
-        self.given_hops = num_hops
+        self.known = KnownModel(model) if known is None else known
+        self.num_hops, self.given_hops = self.known.hops(num_hops), num_hops
         if memory_budget is not None and memory_budget < 1:
             raise ConfigError(f"'memory_budget' must be a positive number of bytes (got {memory_budget}).")
-        self.device = self.makeup.device
+        self.device = self.known.device
         """Where the model is; ``None`` if it has no tensors. Instances that are elsewhere are evaluated there."""
         if memory_budget is None:
             memory_budget = model_budget(batch_budget(None, self.device or torch.device("cpu")))
         self.memory_budget = memory_budget
         self.num_evaluations = 0
-        self.node_type: str | None = None
-        self.edge_type: tuple[str, str, str] | None = None
-        self.num_types = 1
-        self.num_relations = self.makeup.num_relations
-        parameters = forward_parameters(model)
-        named = named_arguments(model)
+        self.num_relations = self.known.num_relations
+        parameters, named = forward_parameters(model), named_arguments(model)
         self.takes_batch = "batch" in (parameters if named is None else named) or (
             named is None and any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         )
+        self.locality = Locality.usual(self.level, self.takes_batch)
 
-        self.locality = usual_locality(self.level, self.takes_batch)
-
-    def settle(self, locality: Locality) -> None:
-        """Goes by what was found out about the model from now on; hops that the user gave stay."""
-        self.locality = locality
+    def settled(self, locality: Locality) -> Self:
+        """Returns a predictor that goes by what was found out about the model; hops that the user gave stay."""
+        settled = copy.copy(self)
+        settled.locality = locality
         if locality.hops is not None and self.given_hops is None:
-            self.num_hops = max(self.num_hops, locality.hops)
+            settled.num_hops = max(self.num_hops, locality.hops)
+        return settled
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -200,8 +199,8 @@ class Predictor:
         union = instances, node[present], place[ends[:, inside]], edge[inside], owner[present], instance.numel()
         if other is None:
             return read(self._forward(*union)[place[center[like]]])
-        asked, _, row = first_of_each(like)
-        pairs = torch.stack([place[center[asked]], place[other[asked]]])
+        evaluated, _, row = first_of_each(like)
+        pairs = torch.stack([place[center[evaluated]], place[other[evaluated]]])
         return read(self._forward(*union, pairs)[row])
 
     @staticmethod
@@ -249,63 +248,61 @@ class Predictor:
     ) -> Tensor:
         """Calls the model on the disjoint union, for links with the ends ``pairs`` of each, and checks the answer."""
         self.num_evaluations += num_graphs
+        together = self.locality.together
+        if together == "union":
+            return self._evaluated(instances, node, edge_index, edge, pairs, num_graphs)
+        # At node level, queries that come down to others are left out, and a batch counts on without gaps.
+        batch = owner if self.level == "graph" else torch.unique(owner, return_inverse=True)[1]
+        if together == "batch":
+            return self._evaluated(instances, node, edge_index, edge, pairs, num_graphs, batch)
+        node_ptr = pointers(torch.bincount(batch)).tolist()
+        edge_ptr = pointers(torch.bincount(batch[edge_index[0]], minlength=len(node_ptr) - 1)).tolist()
+        answers = []
+        for number, first in enumerate(node_ptr[:-1]):
+            nodes, edges = slice(first, node_ptr[number + 1]), slice(edge_ptr[number], edge_ptr[number + 1])
+            pair = None if pairs is None else pairs[:, number : number + 1] - first
+            answers.append(self._evaluated(instances, node[nodes], edge_index[:, edges] - first, edge[edges], pair, 1))
+        return torch.cat(answers)
+
+    def _evaluated(
+        self,
+        instances: Instances,
+        node: Tensor,
+        edge_index: Tensor,
+        edge: Tensor,
+        pairs: Tensor | None,
+        num_graphs: int,
+        batch: Tensor | None = None,
+    ) -> Tensor:
+        """Calls the model once, on rows ``node`` and ``edge`` of instances, and checks the answer."""
         arguments: dict[str, Any] = dict(instances.shared_arguments)
         arguments |= {name: value[node] for name, value in instances.node_arguments.items()}
         arguments |= {name: value[edge] for name, value in instances.edge_arguments.items()}
-        x = instances.rows(node)
-        rows = num_graphs if self.level == "graph" else x.size(0)
+        x, rows = instances.rows(node), num_graphs if self.level == "graph" else node.numel()
         if pairs is not None:
             arguments, rows = arguments | {"edge_label_index": pairs}, pairs.size(1)
-        if self.locality.together == "union":
-            return self.checked(self._call(x, edge_index, arguments), rows)
-        if self.locality.together == "batch":
-            # Queries that come down to others are left out, and a batch counts on without gaps.
-            batch = owner if self.level == "graph" else torch.unique(owner, return_inverse=True)[1]
-            return self.checked(self._call(x, edge_index, arguments | {"batch": batch}), rows)
-        return torch.cat(
-            [
-                self.checked(self._call(*part), part[0].size(0) if self.level == "node" else 1)
-                for part in self._one_by_one(instances, x, edge_index, node, edge, owner, num_graphs, pairs)
-                if part[0].size(0)
-            ]
-        )
+        if batch is not None:
+            arguments["batch"] = batch
+        return self.checked(self.call(x, edge_index, arguments), rows)
 
-    def _one_by_one(
-        self,
-        instances: Instances,
-        x: Tensor,
-        edge_index: Tensor,
-        node: Tensor,
-        edge: Tensor,
-        owner: Tensor,
-        num_graphs: int,
-        pairs: Tensor | None,
-    ) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
-        """Takes a disjoint union apart again, for a model that is to see one subgraph at a time."""
-        node_ptr = pointers(torch.bincount(owner, minlength=num_graphs)).tolist()
-        edge_ptr = pointers(torch.bincount(owner[edge_index[0]], minlength=num_graphs)).tolist()
-        link_of = {} if pairs is None else dict(zip(owner[pairs[0]].tolist(), pairs.t(), strict=True))
-        for graph in range(num_graphs):
-            nodes = slice(node_ptr[graph], node_ptr[graph + 1])
-            edges = slice(edge_ptr[graph], edge_ptr[graph + 1])
-            arguments = dict(instances.shared_arguments)
-            arguments |= {name: value[node[nodes]] for name, value in instances.node_arguments.items()}
-            arguments |= {name: value[edge[edges]] for name, value in instances.edge_arguments.items()}
-            if graph in link_of:
-                arguments["edge_label_index"] = (link_of[graph] - node_ptr[graph])[:, None]
-            yield x[nodes], edge_index[:, edges] - node_ptr[graph], arguments
+    def call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None) -> Any:
+        """Calls the model on a part of the graph, with NaN for the features of the ``hidden`` nodes ``[n]``."""
+        if hidden is not None:
+            x = x.masked_fill(hidden[:, None], torch.nan)
+        return self._call(x, edge_index, arguments, "on a part of the graph")
 
-    def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
+    def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], where: str) -> Any:
+        here, named = x.device, {"x": x, "edge_index": edge_index, **arguments}
         if self.locality.writes:
-            arguments = clones(arguments)
-        here = x.device
-        x, edge_index, arguments = self._at_model(x, edge_index, arguments)
+            named = {name: value.clone() if isinstance(value, Tensor) else value for name, value in named.items()}
+        if self.device is not None and self.device != here:
+            named = {name: _at(self.device, value) for name, value in named.items()}
+        given = dict(named)
         try:
-            return _at(here, self.model(x, edge_index, **arguments))
+            return _at(here, self.model(given.pop("x"), given.pop("edge_index"), **given))
         except Exception as error:
-            named = {"x": x, "edge_index": edge_index, **arguments}
             raise ModelError(
-                f"{shown_name(self.model)} failed when called with ({', '.join(named)}) on a part of the graph: "
+                f"{shown_name(self.model)} failed when called with ({', '.join(named)}) {where}: "
                 f"{type(error).__name__}: {str(error).rstrip('.')}{remedy(self.model, error, named)}"
             ) from error
 
@@ -317,15 +314,6 @@ class Predictor:
     def predicted(self, num_nodes: int) -> tuple[slice, ...]:
         """Returns which of the nodes may be predicted at, or be the first and the second end of a link."""
         return (slice(0, num_nodes),) * (2 if self.level == "edge" else 1)
-
-    def call_hidden(
-        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None
-    ) -> Tensor:
-        """Calls the model with NaN for the features of the ``hidden`` nodes ``[n]``."""
-        if hidden is not None:
-            x = x.clone()
-            x[hidden] = torch.nan
-        return self._call(x, edge_index, arguments)
 
     def observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], rows: int) -> tuple[Tensor, Tensor]:
         """Evaluates the model on a graph: its checked output ``[rows, C]``, and its embeddings ``[N, H]``.
@@ -339,18 +327,18 @@ class Predictor:
         return self.checked(output, rows), embedding
 
     def _observe(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> tuple[Any, Tensor]:
-        given = self._at_model(x, edge_index, arguments)
-        output, embedding = observe(self.model, *given, writes=bool(self.locality.writes))
-        return _at(x.device, output), embedding.to(x.device)
+        """Calls the model on a whole graph, and keeps what its message-passing layers put out at every node."""
+        seen: list[Tensor] = []
 
-    def _at_model(
-        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]
-    ) -> tuple[Tensor, Tensor, dict[str, Any]]:
-        """Brings what the model is given to where it is."""
-        device = self.device
-        if device is None or device == x.device:
-            return x, edge_index, arguments
-        return x.to(device), edge_index.to(device), {name: _at(device, value) for name, value in arguments.items()}
+        def keep(_name: str, output: Any, _given: tuple[Any, ...]) -> None:
+            if isinstance(output, Tensor) and output.dim() >= 2 and output.size(0) == x.size(0):
+                seen.append(output.detach().flatten(1).to(x.device))
+
+        with self.evaluating():
+            layers = [(name, m) for name, m in self.model.named_modules() if isinstance(m, MessagePassing)]
+            with outputs_seen(layers, keep):
+                output = self._call(x, edge_index, arguments, "on the whole graph")
+        return output, torch.cat(seen, dim=1) if seen else x.new_zeros(x.size(0), 0)
 
     def checked(self, output: Any, rows: int) -> Tensor:
         """Refuses an output that has the wrong shape or is not finite."""

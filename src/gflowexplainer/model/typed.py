@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch_geometric.nn import HeteroConv, MessagePassing
 
 from gflowexplainer.errors import ConfigError, ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.typed import EDGE_ROW, EDGE_TYPE, NODE_ROW, NODE_TYPE, EdgeType, TypedGraph
-from gflowexplainer.model.evaluation_mode import evaluation_mode
-from gflowexplainer.model.locality import usual_locality
+from gflowexplainer.model.evaluation import evaluation_mode, outputs_seen
+from gflowexplainer.model.locality import Locality
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.semantic_attention import SemanticAttention
 from gflowexplainer.ops.hashed_random import combine, hash_rows
@@ -75,7 +76,7 @@ class TypedPredictor(Predictor):
         self._attention = SemanticAttention(model, graph.edge_types)
         if self.level == "graph" and self._attention.is_missing:
             self.takes_batch = False  # attention over all graphs of a batch would mix them
-        self.locality = usual_locality(self.level, self.takes_batch)
+        self.locality = Locality.usual(self.level, self.takes_batch)
         if self.level == "node":
             graph.span(_needed("node_type", node_type))
         if self.level == "edge":
@@ -87,7 +88,7 @@ class TypedPredictor(Predictor):
         cls, predictor: Predictor, graph: TypedGraph, node_type: str | None = None, edge_type: EdgeType | None = None
     ) -> TypedPredictor:
         """Makes one with the settings of another predictor."""
-        names = ("level", "mode", "return_type", "given_hops", "memory_budget")
+        names = ("level", "mode", "return_type", "given_hops", "memory_budget", "known")
         settings = {name.replace("given", "num"): getattr(predictor, name) for name in names}
         return cls(predictor.model, graph, node_type=node_type, edge_type=edge_type, **settings)
 
@@ -133,9 +134,6 @@ class TypedPredictor(Predictor):
             node_row.numel(),
         )
 
-    def _call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any]) -> Tensor:
-        return self._evaluate(self.typed_call(edge_index, arguments))
-
     @property
     def way(self) -> tuple[Any, ...]:
         """See :class:`Predictor`."""
@@ -148,24 +146,22 @@ class TypedPredictor(Predictor):
             return self.graph.span(source), self.graph.span(target)
         return (self.graph.span(_needed("node_type", self.node_type)),)
 
-    def call_hidden(
-        self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None
-    ) -> Tensor:
+    def call(self, x: Tensor, edge_index: Tensor, arguments: dict[str, Any], hidden: Tensor | None = None) -> Any:
         """See :class:`Predictor`; of types without real features, nothing is hidden."""
         call = self.typed_call(edge_index, arguments)
         for key, value in call.x_dict.items():
             if hidden is not None and value.is_floating_point():
                 value[hidden[call.nodes[key]]] = torch.nan
-        return self._evaluate(call)
+        return self._answer(call, "on a part of the graph")
 
-    def _evaluate(self, call: TypedCall) -> Tensor:
+    def _answer(self, call: TypedCall, where: str) -> Any:
         try:
             with self._held(call):
                 answer = self.model(call.x_dict, call.edge_index_dict, **call.arguments)
         except Exception as error:
             names = ", ".join(["x_dict", "edge_index_dict", *call.arguments])
             raise ModelError(
-                f"{type(self.model).__name__} failed when called with ({names}) on a part of the graph: "
+                f"{type(self.model).__name__} failed when called with ({names}) {where}: "
                 f"{type(error).__name__}: {error}"
             ) from error
         return self._flat(answer, call)
@@ -214,60 +210,47 @@ class TypedPredictor(Predictor):
         if self.level == "edge":
             arguments = arguments | {"edge_label_index": self._some_pair(arguments[NODE_TYPE])}
         call = self.typed_call(edge_index, arguments)
-        watch = _Watch(self.model, call, self.graph)
-        try:
-            with evaluation_mode(self.model), self._held(call), watch:
-                answer = self.model(call.x_dict, call.edge_index_dict, **call.arguments)
-        except Exception as error:
-            raise ModelError(
-                f"{type(self.model).__name__} failed on the whole graph: {type(error).__name__}: {error}"
-            ) from error
-        return self._flat(answer, call), watch.embedding(x)
+        seen = _Embedding(call, self.graph)
+        with self.evaluating(), outputs_seen(_layers(self.model), seen.add):
+            answer = self._answer(call, "on the whole graph")
+        return answer, seen.joined(x)
 
 
-class _Watch:
-    """Looks on while a model works, and keeps what its layers say of the nodes of each type.
+def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Lists the message-passing layers of a model; ``HeteroConv`` as one, without those inside it."""
+    inside = {id(m) for h in model.modules() if isinstance(h, HeteroConv) for m in h.modules() if m is not h}
+    named = [(name, m) for name, m in model.named_modules() if isinstance(m, MessagePassing | HeteroConv)]
+    return [(name, module) for name, module in named if id(module) not in inside]
+
+
+class _Embedding:
+    """What the layers of a model put out at the nodes of each type.
 
     Layers that return a dictionary say by themselves which types they speak of. Of the others, the relation that they
     are called with tells it, or their name. Layers of different relations that stand beside each other are added up.
     """
 
-    def __init__(self, model: nn.Module, call: TypedCall, graph: TypedGraph) -> None:
+    def __init__(self, call: TypedCall, graph: TypedGraph) -> None:
         self.call, self.graph = call, graph
         self.seen: dict[str, Tensor] = {}
         self._relation = {edges.data_ptr(): key for key, edges in call.edge_index_dict.items() if edges.numel()}
-        self._inside = {id(m) for h in model.modules() if isinstance(h, HeteroConv) for m in h.modules() if m is not h}
-        self._layers = [
-            (name, module)
-            for name, module in model.named_modules()
-            if isinstance(module, MessagePassing | HeteroConv) and id(module) not in self._inside
-        ]
-        self._handles: list[Any] = []
 
-    def __enter__(self) -> _Watch:
-        for name, module in self._layers:
-            self._handles.append(module.register_forward_hook(self._keeper(name), with_kwargs=True))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def _keeper(self, name: str) -> Any:
+    def add(self, name: str, output: Any, given: tuple[Any, ...]) -> None:
+        """Adds the output of the layer of a name, and what that was given."""
+        if not isinstance(output, dict):
+            output = {self._type_of(name, given): output}
         group = name.rpartition(".")[0] if name.count("__") >= 2 else name
+        for key, value in output.items():
+            at = self.call.nodes.get(key)
+            if not isinstance(value, Tensor) or value.dim() < 2 or at is None or at.numel() != value.size(0):
+                continue
+            rows = value.detach().flatten(1)
+            whole = self.seen.get(group, rows.new_zeros(self.call.total, 0))
+            whole = pad(whole, (0, max(0, rows.size(1) - whole.size(1))))
+            whole[at, : rows.size(1)] += rows
+            self.seen[group] = whole
 
-        def keep(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            if isinstance(output, tuple):
-                output = output[0]
-            if isinstance(output, dict):
-                for key, value in output.items():
-                    self._add(group, key, value)
-            elif isinstance(output, Tensor) and output.dim() >= 2:
-                self._add(group, self._type_of(name, [*args, *kwargs.values()]), output)
-
-        return keep
-
-    def _type_of(self, name: str, given: list[Any]) -> str | None:
+    def _type_of(self, name: str, given: tuple[Any, ...]) -> str | None:
         """Returns the node type of a layer's output; ``None`` if it cannot be told."""
         if len(self.graph.node_types) == 1:
             return self.graph.node_types[0]
@@ -276,22 +259,8 @@ class _Watch:
                 return self._relation[value.data_ptr()][2]
         return next((key[2] for key in self.graph.edge_types if name.endswith("__".join(key))), None)
 
-    def _add(self, group: str, key: str | None, value: Any) -> None:
-        at = self.call.nodes.get(key) if key is not None else None
-        if not isinstance(value, Tensor) or value.dim() < 2:
-            return
-        rows = value.detach().flatten(1)
-        whole = self.seen.get(group)
-        if whole is None or whole.size(1) < rows.size(1):
-            wider = rows.new_zeros(self.call.total, rows.size(1))
-            if whole is not None:
-                wider[:, : whole.size(1)] = whole
-            self.seen[group] = whole = wider
-        if at is not None and at.numel() == rows.size(0):
-            whole[at, : rows.size(1)] += rows
-
-    def embedding(self, x: Tensor) -> Tensor:
-        """Returns what all layers said of each node of the flat graph, shape ``[N, H]``."""
+    def joined(self, x: Tensor) -> Tensor:
+        """Returns what all layers put out at each node of the flat graph, shape ``[N, H]``."""
         parts = [part.to(x.dtype) for part in self.seen.values()]
         return torch.cat(parts, dim=1) if parts else x.new_zeros(self.call.total, 0)
 

@@ -3,13 +3,16 @@
 import pytest
 import torch
 from torch import nn
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import (
     APPNP,
     ChebConv,
     GCNConv,
     GPSConv,
     GraphNorm,
+    HANConv,
+    HeteroConv,
+    HGTConv,
     InstanceNorm,
     LayerNorm,
     PairNorm,
@@ -22,8 +25,19 @@ from torch_geometric.utils import subgraph
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.graphs.inputs import InputGraph
-from gflowexplainer.model.locality import find_locality
-from gflowexplainer.testing import GraphModel, NodeModel, cycle, graph_of, house, path, random_graph
+from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.probe import settled
+from gflowexplainer.testing import (
+    GraphModel,
+    NodeModel,
+    TypedNodeModel,
+    cycle,
+    graph_of,
+    house,
+    path,
+    random_graph,
+    typed_graph,
+)
 
 QUICK = {"max_nodes": 4, "epochs": 2, "num_contexts": 4, "num_samples": 16}
 
@@ -65,9 +79,13 @@ class Transformer(Net):
         return 2 * self.readout(self.gps(x, edge_index, batch))
 
 
-def seen(model, level="node", graph=None, takes_batch=False):
+def seen(model, level="node", graph=None):
     graph = random_graph(20) if graph is None else graph
-    return find_locality(model.eval(), level, InputGraph(graph.x, graph.edge_index, {}), takes_batch=takes_batch)
+    return found_for(model, InputGraph(graph.x, graph.edge_index, {}), level)
+
+
+def found_for(model, graph, level="node"):
+    return settled(Predictor(model.eval(), level=level, num_hops=None), graph).locality
 
 
 @pytest.mark.parametrize(
@@ -103,21 +121,21 @@ def test_normalisation_by_outgoing_edges_looks_one_step_farther():
 
 
 NOT_LOCAL = {
-    "layer norm": (lambda: Net(after=LayerNorm(3)), False, "alone"),
-    "graph norm": (lambda: Net(after=GraphNorm(3)), False, "alone"),
-    "graph norm with batch": (lambda: BatchNet(after=GraphNorm(3)), True, "batch"),
-    "pair norm": (lambda: Net(after=PairNorm()), False, "alone"),
-    "instance norm": (lambda: Net(after=InstanceNorm(3)), False, "alone"),
-    "layer norm with batch": (lambda: BatchNet(after=LayerNorm(3)), True, "batch"),
-    "global mean": (GlobalMean, False, "alone"),
-    "attention over all nodes": (Transformer, True, "batch"),
+    "layer norm": (lambda: Net(after=LayerNorm(3)), "alone"),
+    "graph norm": (lambda: Net(after=GraphNorm(3)), "alone"),
+    "graph norm with batch": (lambda: BatchNet(after=GraphNorm(3)), "batch"),
+    "pair norm": (lambda: Net(after=PairNorm()), "alone"),
+    "instance norm": (lambda: Net(after=InstanceNorm(3)), "alone"),
+    "layer norm with batch": (lambda: BatchNet(after=LayerNorm(3)), "batch"),
+    "global mean": (GlobalMean, "alone"),
+    "attention over all nodes": (Transformer, "batch"),
 }
 
 
 @pytest.mark.parametrize("name", NOT_LOCAL)
 def test_models_that_look_at_everything_are_noticed(name):
-    make, takes_batch, together = NOT_LOCAL[name]
-    found = seen(make(), takes_batch=takes_batch)
+    make, together = NOT_LOCAL[name]
+    found = seen(make())
     assert (found.local, found.together) == (False, together)
 
 
@@ -266,15 +284,14 @@ def test_nothing_is_looked_for_twice():
     assert 0 < len(calls) - before <= 4  # each without single nodes, and as it is; nothing is asked of subgraphs
 
 
-def test_a_model_that_only_knows_its_own_graph_is_asked_about_parts_of_it():
+def test_a_model_that_only_takes_small_graphs_counts_as_not_local():
     class Own(Net):
         def forward(self, x, edge_index):
             if x.size(0) > 12:
                 raise ValueError("of twelve nodes at most")
             return super().forward(x, edge_index)
 
-    assert seen(Own(), graph=random_graph(12)) is None
-    # Two parts side by side are too large for it, so it is taken to look at everything: one at a time, which works.
+    # It cannot be called on a longer walk, so it is taken to look at everything: one at a time, which works.
     found = GFlowExplainer(**QUICK).explain(Own(), random_graph(12), [0], progress=False)[0]
     assert "could not be found out" in found.warnings[0]
     assert "of twelve nodes at most" in found.warnings[0]
@@ -291,7 +308,7 @@ def test_arguments_of_nodes_and_edges_are_the_users():
 
     data: Data = random_graph(12)
     arguments = {"kind": torch.arange(12) % 4, "edge_weight": torch.rand(data.edge_index.size(1))}
-    found = find_locality(Typed(), "node", InputGraph(data.x, data.edge_index, arguments), takes_batch=False)
+    found = found_for(Typed(), InputGraph(data.x, data.edge_index, arguments))
     assert (found.hops, found.local) == (1, True)
 
 
@@ -303,3 +320,101 @@ def test_a_model_that_is_random_in_evaluation_mode_is_named():
 
     found = GFlowExplainer(**QUICK).explain(Noisy(), random_graph(12), [0], progress=False)[0]
     assert any("is random in evaluation mode" in said for said in found.warnings)
+
+
+def chain(length=12):
+    """Cities along a road, joined by roads in both directions, and each with a house."""
+    graph = HeteroData()
+    graph["city"].x = torch.randn(length, 3, generator=torch.Generator().manual_seed(0))
+    graph["house"].x = torch.ones(length, 2)
+    places = torch.arange(length)
+    graph["city", "road", "city"].edge_index = torch.stack([places[:-1], places[1:]])
+    graph["house", "in", "city"].edge_index = torch.stack([places, places])
+    return graph
+
+
+class Walks(nn.Module):
+    """One layer that is called so many times, then a norm over all nodes it sees if asked for."""
+
+    def __init__(self, times, norm=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.into = nn.ModuleDict({"city": nn.Linear(3, 4), "house": nn.Linear(2, 4)})
+        edges = [("city", "road", "city"), ("house", "in", "city")]
+        self.layer = HeteroConv({key: SAGEConv((4, 4), 4) for key in edges})
+        self.times, self.norm = times, norm
+
+    def forward(self, x_dict, edge_index_dict):
+        hidden = {key: self.into[key](x) for key, x in x_dict.items()}
+        for _ in range(self.times):
+            hidden = {**hidden, **self.layer(hidden, edge_index_dict)}
+        city = hidden["city"]
+        return city - city.mean(dim=0) if self.norm else city
+
+
+FEW = {"max_nodes": 3, "epochs": 1, "num_contexts": 4, "num_samples": 8, "rollouts": 4}
+
+
+def located(model, data, **asked):
+    algorithm = GFlowExplainer(**FEW)
+    algorithm.explain(model, data, progress=False, **asked)
+    (found,) = algorithm._cache.model(model).localities.values()
+    return found
+
+
+@pytest.mark.parametrize("times", [1, 3, 5])
+def test_a_layer_counts_as_often_as_it_is_called(times):
+    found = located(Walks(times), chain(), index=[11], node_type="city")
+    assert (found.local, found.together, found.hops) == (True, "union", times)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_layer_that_may_not_be_given_nan_is_counted_too(times):
+    class Named(Walks):
+        def forward(self, x_dict, edge_index_dict):
+            if any(x.isnan().any() for x in x_dict.values()):
+                raise ValueError("features that are NaN name nothing")
+            return super().forward(x_dict, edge_index_dict)
+
+    assert located(Named(times), chain(), index=[11], node_type="city").hops == times
+
+
+def test_a_model_that_looks_at_everything_is_evaluated_alone():
+    model, data, algorithm = Walks(2, norm=True), chain(), GFlowExplainer(**FEW)
+    entry = algorithm.explain(model, data, index=[5, 6], node_type="city", progress=False)
+    (found,) = algorithm._cache.model(model).localities.values()
+    assert (found.local, found.together) == (False, "alone")
+    assert "looks at all nodes" in entry[0].warnings[0]
+    for explanation in entry:
+        # The truth: PyG's own subgraph, and a plain call of the model.
+        nodes = explanation.subgraphs[0].nodes
+        keep = {t: torch.tensor(sorted(i for kind, i in nodes if kind == t), dtype=torch.long) for t in data.node_types}
+        cut = data.subgraph(keep)
+        place = keep["city"].tolist().index(explanation.explained_node[1])
+        with torch.no_grad():
+            wanted = model(cut.x_dict, cut.edge_index_dict)[place].softmax(dim=0)
+        assert torch.allclose(torch.tensor(explanation.subgraphs[0].prediction_only), wanted, atol=1e-5)
+
+
+class Hetero(nn.Module):
+    def __init__(self, layer, data):
+        super().__init__()
+        torch.manual_seed(0)
+        self.into = nn.ModuleDict({t: nn.Linear(data[t].num_features, 8) for t in data.node_types})
+        self.layer, self.out = layer(8, 8, data.metadata(), heads=2), nn.Linear(8, 3)
+
+    def forward(self, x_dict, edge_index_dict):
+        hidden = {key: self.into[key](x) for key, x in x_dict.items()}
+        return self.out(self.layer(hidden, edge_index_dict)["paper"])
+
+
+@pytest.mark.parametrize("layer", [HGTConv, HANConv])
+def test_attention_over_relations_is_local(layer):
+    data = typed_graph()
+    found = located(Hetero(layer, data), data, index=[3], node_type="paper")
+    assert (found.local, found.together, found.hops) == (True, "union", 1)
+
+
+def test_usual_models_are_local():
+    found = located(TypedNodeModel(), typed_graph(), index=[3], node_type="paper")
+    assert (found.local, found.together, found.failure) == (True, "union", "")

@@ -1,13 +1,16 @@
-"""Evaluation mode: restores the user's model afterwards, also if an exception is raised."""
+"""Evaluation of the user's model: it comes back as it was, also if an exception is raised, and it can be looked at."""
+
+from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from gflowexplainer.ops.global_state import GLOBAL_STATE
@@ -76,11 +79,11 @@ def _same_buffers(module: nn.Module) -> Iterator[None]:
                     buffer.copy_(content)
 
 
-def _copy(buffer: torch.Tensor | None) -> torch.Tensor | None:
+def _copy(buffer: Tensor | None) -> Tensor | None:
     return None if buffer is None else buffer.detach().clone()
 
 
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _same(one: Tensor, other: Tensor) -> bool:
     if one.layout != torch.strided:  # torch compares dense tensors only
         one, other = one.to_dense(), other.to_dense()
     return torch.equal(one, other)
@@ -101,3 +104,24 @@ def _without_memory(module: nn.Module) -> Iterator[None]:
     finally:
         for name, value in memory.items():
             setattr(module, name, value)
+
+
+@contextmanager
+def outputs_seen(
+    layers: Iterable[tuple[str, nn.Module]], keep: Callable[[str, Any, tuple[Any, ...]], None]
+) -> Iterator[None]:
+    """Hands the output of each layer on while the block lasts: its name, what it returned, and what it was given.
+
+    Hooks also listen to calls of other threads, so the model is to be in :func:`evaluation_mode` already.
+    """
+
+    def hook_of(name: str) -> Any:
+        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            keep(name, output[0] if isinstance(output, tuple) else output, (*args, *kwargs.values()))
+
+        return hook
+
+    with ExitStack() as stack:
+        for name, layer in layers:
+            stack.callback(layer.register_forward_hook(hook_of(name), with_kwargs=True).remove)
+        yield

@@ -14,8 +14,7 @@ from torch_geometric.nn import APPNP, GCNConv, SGConv
 from gflowexplainer.errors import ModelError
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs
-from gflowexplainer.model.evaluation_mode import evaluation_mode
-from gflowexplainer.model.layer_outputs import observe
+from gflowexplainer.model.evaluation import evaluation_mode
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.target import Target
 from gflowexplainer.rewards import PredictionReward
@@ -102,7 +101,7 @@ def call_nested(model: nn.Module) -> None:
 
 def call_embeddings(model: nn.Module) -> None:
     graph = house()
-    observe(model, graph.x, graph.edge_index)
+    Predictor(model).observe(graph.x, graph.edge_index, {}, 5)
 
 
 def call_target(model: nn.Module) -> None:
@@ -182,6 +181,33 @@ def test_layers_that_remember_a_graph_look_at_the_one_they_get(make: Callable[[b
         torch.testing.assert_close(remembering(graph.x, graph.edge_index), whole)
     torch.testing.assert_close(remembering(graph.x, less), whole)  # it remembers again
     assert remembering.layer.cached
+
+
+def test_embeddings_are_the_outputs_of_all_layers_and_leave_no_hooks() -> None:
+    graph, model = house(), NodeModel()
+    predictor = Predictor(model)
+    with torch.no_grad():
+        first = model.first(graph.x, graph.edge_index)
+        second = model.second(first.relu(), graph.edge_index)
+    ours = predictor.observe(graph.x, graph.edge_index, {}, 5)[1]
+    torch.testing.assert_close(ours, torch.cat([first, second], dim=1))
+    assert not ours.requires_grad
+    weighted = predictor.observe(graph.x, graph.edge_index, {"edge_weight": torch.rand(12)}, 5)[1]
+    assert not torch.allclose(weighted, ours)
+    with pytest.raises(ModelError, match=r"NodeModel failed when called with .* on the whole graph: RuntimeError"):
+        predictor.observe(torch.ones(5, 99), graph.edge_index, {}, 5)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+class Layerless(nn.Module):
+    """Says the same of every node."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return x.new_zeros(x.size(0), 2)
+
+
+def test_embeddings_of_a_model_without_layers_are_empty() -> None:
+    assert Predictor(Layerless(), num_hops=1).observe(house().x, house().edge_index, {}, 5)[1].shape == (5, 0)
 
 
 def test_hooks_of_the_user_see_the_calls() -> None:
