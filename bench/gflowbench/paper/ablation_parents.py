@@ -136,53 +136,51 @@ def _brief(values: list[float]) -> str:
 
 
 def _verdicts(found: Found) -> list[Verdict]:
-    ends = {
-        what: {rule: [early_and_late(v)[1] for v in values] for rule, values in found[what].items()}
-        for what in (PAPER, LOG)
+    losses = {
+        what: {rule: [early_and_late(v)[1] for v in of] for rule, of in found[what].items()} for what in (PAPER, LOG)
     }
-    converging = {what: {r: [falls(v) for v in found[what][r]] for r in ("dag", "graph")} for what in (PAPER, LOG)}
-    both = Verdict.judge(
-        "With and without the connectivity constraint, the flow-matching loss converges.",
-        [all(each) for rules in converging.values() for each in rules.values()],
-        "; ".join(
-            f"{what}: {sum(each)} of {len(each)} seeds with {RULES[rule]}"
-            for what, rules in converging.items()
-            for rule, each in rules.items()
-        )
-        + ".",
-    )
-    lower = {what: [d < g for d, g in zip(e["dag"], e["graph"], strict=True)] for what, e in ends.items()}
-    less = Verdict.judge(
-        "GFlowExplainer ends with a lower loss than GFlow-Graph, whose parents need not be connected.",
-        [part for each in lower.values() for part in each],
-        "; ".join(
-            f"{what}: lower with {sum(lower[what])} of {len(lower[what])} seeds, {_brief(e['dag'])} against "
-            f"{_brief(e['graph'])} (GFlow-Sequence {_brief(e['sequence'])})"
-            for what, e in ends.items()
-        )
-        + ".",
-    )
+    converging = {(what, rule): [falls(v) for v in found[what][rule]] for what in losses for rule in ("dag", "graph")}
     far = {
-        what: {rule: [value["distance"][-1][1] for value in found[what][rule]] for rule in RULES}
+        what: {rule: [v["distance"][-1][1] for v in of] for rule, of in found[what].items()}
         for what in (SHARED, SINGLE)
     }
-    right = {
-        what: [d < min(s, g) for d, s, g in zip(*(rules[rule] for rule in RULES), strict=True)]
-        for what, rules in far.items()
+    lower = {what: [d < g for d, g in zip(of["dag"], of["graph"], strict=True)] for what, of in losses.items()}
+    near = {
+        what: [d < min(s, g) for d, s, g in zip(*(of[rule] for rule in RULES), strict=True)] for what, of in far.items()
     }
-    nearer = Verdict.judge(
-        "The DAG's parents are what lets the policy sample in proportion to the reward (claimed, not measured there).",
-        [part for each in right.values() for part in each],
-        "Total variation to the exact distribution: "
-        + "; ".join(
-            f"{what} "
-            + ", ".join(f"{Spread.of(values)} with {RULES[rule]}" for rule, values in rules.items())
-            + f", nearest with the DAG's with {sum(right[what])} of {len(right[what])} seeds"
-            for what, rules in far.items()
-        )
-        + ".",
-    )
-    return [both, less, nearer]
+    return [
+        Verdict.of(
+            "With and without the connectivity constraint, the flow-matching loss converges.",
+            {
+                f"{what} with {RULES[rule]}": (each, f"{sum(each)} of {len(each)} seeds")
+                for (what, rule), each in converging.items()
+            },
+        ),
+        Verdict.of(
+            "GFlowExplainer ends with a lower loss than GFlow-Graph, whose parents need not be connected.",
+            {
+                what: (
+                    lower[what],
+                    f"lower with {sum(lower[what])} of {len(lower[what])} seeds, {_brief(of['dag'])} against "
+                    f"{_brief(of['graph'])} (GFlow-Sequence {_brief(of['sequence'])})",
+                )
+                for what, of in losses.items()
+            },
+        ),
+        Verdict.of(
+            "The DAG's parents are what lets the policy sample in proportion to the reward (claimed, not measured "
+            "there).",
+            {
+                what: (
+                    near[what],
+                    ", ".join(f"{Spread.of(values)} with {RULES[rule]}" for rule, values in of.items())
+                    + f", nearest with the DAG's with {sum(near[what])} of {len(near[what])} seeds",
+                )
+                for what, of in far.items()
+            },
+            "Total variation to the exact distribution: ",
+        ),
+    ]
 
 
 def _draw(found: Found, shown: Mapping[str, str]) -> Any:

@@ -119,43 +119,53 @@ def _molecule_table(value: Mapping[str, Any]) -> Table:
 
 
 def _motif_verdicts(found: Mapping[str, Any]) -> list[Verdict]:
-    scores = {d: value["scores"] for d, value in found.items()}
-    closer = {d: s[OURS]["overlap"] > s[RG]["overlap"] for d, s in scores.items()}
-    whole = {d: s[OURS]["found"] >= 0.8 for d, s in scores.items()}
+    scores = {TITLES[d]: value["scores"] for d, value in found.items()}
 
-    def listed(kind: str) -> str:
-        parts = (f"{TITLES[d]} {s[OURS][kind]:.3f} against {s[RG][kind]:.3f}" for d, s in scores.items())
-        return ", ".join(parts)
+    def both(kind: str) -> dict[str, str]:
+        return {title: f"{s[OURS][kind]:.3f} against {s[RG][kind]:.3f}" for title, s in scores.items()}
 
     return [
-        Verdict.judge(
+        Verdict.of(
             "GFlowExplainer finds the motifs (at least four fifths of their nodes, on average).",
-            list(whole.values()),
-            f"Share of the motif in the most probable subgraph, ours against RG-Explainer's: {listed('found')}.",
+            {title: (scores[title][OURS]["found"] >= 0.8, words) for title, words in both("found").items()},
+            "Share of the motif in the most probable subgraph, ours against RG-Explainer's: ",
         ),
-        Verdict.judge(
+        Verdict.of(
             "Its subgraphs are nearer to the motifs than RG-Explainer's, with relatively fewer irrelevant nodes.",
-            list(closer.values()),
-            f"Nodes in both over nodes in either: {listed('overlap')}.",
+            {
+                title: (scores[title][OURS]["overlap"] > scores[title][RG]["overlap"], words)
+                for title, words in both("overlap").items()
+            },
+            "Nodes in both over nodes in either: ",
         ),
     ]
 
 
 def _molecule_verdicts(value: Mapping[str, Any]) -> list[Verdict]:
     ours, larger, peer = (value["scores"][name] for name in (OURS, LARGER, PG))
+    kinds = {"atoms of the groups found": "found", "molecules whose carbon ring is touched": "ring"}
     return [
-        Verdict.judge(
+        Verdict.of(
             "On molecules GFlowExplainer's explanations are connected, PGExplainer's are single edges here and there.",
-            [larger["connected"] == 1, peer["connected"] < 0.5],
-            f"In one piece: {larger['connected']:.0%} of ours, {peer['connected']:.0%} of PGExplainer's, which fall "
-            f"into {peer['pieces']:.2f} pieces on average.",
+            {
+                "ours": (larger["connected"] == 1, f"{larger['connected']:.0%}"),
+                "PGExplainer's": (
+                    peer["connected"] < 0.5,
+                    f"{peer['connected']:.0%}, {peer['pieces']:.2f} pieces each",
+                ),
+            },
+            "In one piece: ",
         ),
-        Verdict.judge(
+        Verdict.of(
             "Carbon rings and the groups NO2 and NH2 are identified (on most molecules).",
-            [max(ours[kind], larger[kind]) > 0.5 for kind in ("found", "ring")],
-            f"The most probable subgraph holds {ours['found']:.0%} of the groups' atoms on average and touches a "
-            f"carbon ring in {ours['ring']:.0%} of the molecules; with 8 to 10 atoms {larger['found']:.0%} and "
-            f"{larger['ring']:.0%}.",
+            {
+                words: (
+                    max(ours[kind], larger[kind]) > 0.5,
+                    f"{ours[kind]:.0%} (with 8 to 10 atoms {larger[kind]:.0%})",
+                )
+                for words, kind in kinds.items()
+            },
+            "Most probable subgraphs: ",
         ),
     ]
 

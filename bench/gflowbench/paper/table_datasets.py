@@ -11,7 +11,6 @@ from gflowbench.paper.experiment import UNKNOWN, Compared, Experiment, Outcome, 
 from gflowbench.paper.steps import Measurement
 from gflowbench.protocol.presentation import TITLES
 from gflowbench.protocol.printed_numbers import DATASETS
-from gflowexplainer.report.tables import NOT_THERE, Table
 
 COUNTS = ("graphs", "nodes", "edges", "classes")
 GENERATED, PUBLISHED = "generated", "published"
@@ -53,24 +52,7 @@ def present(results: Results) -> Outcome:
         if rows:
             title = f"Dataset statistics, {source} {'files' if source == PUBLISHED else 'here, seed 0'}"
             comparisons.append(compare(f"{title}; edges count in both directions", rows, "dataset"))
-    return Outcome([_all_counts(results), *comparisons], _verdicts(results), notes=_notes(results))
-
-
-def _all_counts(results: Results) -> Table:
-    heads = ("dataset", "from", *COUNTS, "features", "self loops", "motifs", "motif edges", "explained")
-    rows = []
-    for name in DATASETS:
-        for source in (GENERATED, PUBLISHED):
-            found = results.values.get(f"{name}, {source}")
-            if found is None:
-                continue
-            counts = [f"{found[what]:,}" for what in (*COUNTS, "features", "self_loops")]
-            share = NOT_THERE if found["motif_share"] is None else f"{100 * found['motif_share']:.1f} %"
-            motifs = NOT_THERE if found["motifs"] is None else f"{found['motifs']:,}"
-            rows.append((TITLES[name], source, *counts, motifs, share, f"{found['evaluated']:,}"))
-        printed = [NOT_THERE if value is None else f"{value:,}" for value in PAPER[name]]
-        rows.append((TITLES[name], "paper", *printed, *[NOT_THERE] * 5))
-    return Table("What is in the datasets", heads, tuple(rows))
+    return Outcome(comparisons, _verdicts(results), notes=_notes(results))
 
 
 def _verdicts(results: Results) -> list[Verdict]:
@@ -92,11 +74,8 @@ def _verdicts(results: Results) -> list[Verdict]:
             ]
             for name, counted in known.items()
         }
-        right = [TITLES[name] for name, wrong in differing.items() if not wrong]
-        words = [f"{TITLES[name]} has {' and '.join(wrong)}" for name, wrong in differing.items() if wrong]
-        said = f"{len(right)} of {len(known)} agree in every number ({', '.join(right)})." if right else "None agrees."
-        evidence = " ".join([said, *([f"{'; '.join(words)}."] if words else [])])
-        verdicts.append(Verdict.judge(claim, [not wrong for wrong in differing.values()], evidence))
+        parts = {TITLES[name]: (not wrong, " and ".join(wrong) or "agrees") for name, wrong in differing.items()}
+        verdicts.append(Verdict.of(claim, parts))
     return verdicts
 
 

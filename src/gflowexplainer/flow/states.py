@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -238,14 +237,6 @@ class States:
         moved = members.gather(1, source)
         moved[column.expand_as(moved) >= self.size[state, None] - 1] = -1
         return States.of_sets(self.instances, Subgraphs(self.instance[state], moved), self.rooted)
-
-    def to(self, instances: Instances) -> States:
-        """Returns the same states of instances that lie on another device."""
-        device = instances.device
-        tensors = {each.name: getattr(self, each.name) for each in fields(self)}
-        moved: dict[str, Any] = {name: t.to(device) for name, t in tensors.items() if isinstance(t, Tensor)}
-        subgraphs = Subgraphs(self.instance.to(device), self.members.to(device))
-        return replace(self, instances=instances, subgraphs=subgraphs, **moved)
 
     def select(self, index: Tensor) -> States:
         """Takes the states ``index``, in that order; one may be taken several times."""
