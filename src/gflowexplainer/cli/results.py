@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gflowexplainer.drawing.answer import best_class, called, enough, main_set, needed, predictions
 from gflowexplainer.report.run_folder import FORMAT, Run
 from gflowexplainer.report.tables import NOT_THERE, Table, number
 
@@ -67,16 +68,16 @@ def warnings(cases: Sequence[Case]) -> list[str]:
 
 
 def table(cases: Sequence[Case]) -> Table:
-    """Returns a table of the most probable subgraph of each instance."""
+    """Returns a table of the explanation of each instance: the nodes that report and picture show, by their numbers."""
     certified = any(case.explanation.certificate.distance is not None for case in cases)
-    heads = ("instance", "predicted", "most probable subgraph", "probability", "with all", "with only it", "without it")
+    heads = ("instance", "predicted", "explanation", "with all", "with only it", "without it", "enough", "needed")
     rows = []
     for case in cases:
-        explanation = case.explanation
-        best, explained, whole = explanation.subgraphs[0], explanation.explained_class, explanation.whole_prediction
-        predictions = (whole, best.prediction_only, best.prediction_without)
-        row = [case.name, _class(case), _nodes(case, best.nodes), number(best.probability)]
-        row += [NOT_THERE if one is None else number(one[explained or 0]) for one in predictions]
+        explanation, main = case.explanation, main_set(case.explanation)
+        explained, whole = explanation.explained_class, explanation.whole_prediction
+        row = [called(case), _class(case), _nodes(case, main.nodes)]
+        row += [NOT_THERE if one is None else number(one[explained or 0]) for one in (whole, *predictions(main))]
+        row += [enough(explanation) or NOT_THERE, needed(explanation) or NOT_THERE]
         row += [number(explanation.certificate.distance)] if certified else []
         rows.append(tuple(row))
     return Table("Explanations", heads + (("distance",) if certified else ()), tuple(rows))
@@ -87,10 +88,9 @@ def _class(case: Case) -> str:
     whole, explained = case.explanation.whole_prediction, case.explanation.explained_class
     if whole is None or explained is None:
         return NOT_THERE if whole is None else ", ".join(f"{value:.3g}" for value in whole)
-    best = max(range(len(whole)), key=whole.__getitem__) if len(whole) > 1 else explained
-    names = dict(enumerate(case.classes or ()))
-    said = names.get(best, f"class {best}")
-    return said if best == explained else f"{said} (explained: {names.get(explained, f'class {explained}')})"
+    best = best_class(whole) if len(whole) > 1 else explained
+    said = case.class_name(best)
+    return said if best == explained else f"{said} (explained: {case.class_name(explained)})"
 
 
 def _nodes(case: Case, nodes: Sequence[int]) -> str:

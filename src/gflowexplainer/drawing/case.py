@@ -144,12 +144,11 @@ def words_of_data(data: Any, graph: int | None) -> dict[str, Any]:
         data = data.get_example(graph)
     elif graph is not None and hasattr(data, "__getitem__") and not hasattr(data, "edge_index"):
         data = data[graph]
-    stores = getattr(data, "stores", None)
-    if stores is None or len(stores) != 1:
-        return {}
-    known = {shown: stores[0].get(attribute) for shown, attribute in _KNOWN_BY_DATA.items()}
-    single = ("smiles",)
-    return {n: v for n, v in known.items() if isinstance(v, str if n in single else list | tuple)}
+    if hasattr(data, "node_types"):
+        named = {kind: list(data[kind].node_names) for kind in data.node_types if "node_names" in data[kind]}
+        return {"labels": named} if named else {}
+    known = {shown: getattr(data, attribute, None) for shown, attribute in _KNOWN_BY_DATA.items()}
+    return {n: v for n, v in known.items() if isinstance(v, str if n == "smiles" else list | tuple)}
 
 
 def _clean(text: object) -> str:

@@ -52,6 +52,7 @@ def write_explanation(explanation: Any, path: Path) -> None:
         "model_config": config_to_dict(known["_model_config"]) if "_model_config" in known else None,
         "model_args": known.get("_model_args"),
         "features_shown": "_features_shown" in known,
+        "words": explanation.words_of_data,
     }
     write_checkpoint(path, {"fields": tensors}, meta)
 
@@ -80,6 +81,7 @@ def read_explanation(cls: Any, path: Path, device: torch.device | str) -> Any:
             raise ValueError("'features_shown'")
         if meta["features_shown"]:
             explanation._features_shown = True
+        explanation._words = dict(meta.get("words", {}))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
     return explanation

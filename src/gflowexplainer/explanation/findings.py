@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, TypeVar, overload
 
-from gflowexplainer.explanation.ranked import Names, Prediction, class_of, shown
+from gflowexplainer.explanation.ranked import Names, Prediction, class_of, counted, named, shown
 
 NOT_ASKED = "It has not been asked for; ask for it before the explanation is stored or shown."
 """The reason of a certificate that was never asked for."""
@@ -16,7 +16,10 @@ Found = TypeVar("Found", bound="Finding")
 
 
 class Finding:
-    """Plain values that are stored with an explanation."""
+    """Plain values that are stored with an explanation; printed as sentences."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
@@ -32,7 +35,7 @@ class Finding:
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(Finding):
     """Exact distances of one explanation to its target distribution, or why there are none.
 
@@ -64,7 +67,7 @@ class Certificate(Finding):
         return self.reason != NOT_ASKED
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Part(Finding):
     """One connected part.
 
@@ -81,8 +84,13 @@ class Part(Finding):
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __str__(self) -> str:
+        nodes = ", ".join(map(named, self.nodes))
+        only, without = shown(self.prediction_only), shown(self.prediction_without)
+        return f"{counted(len(self), 'node')} {nodes}: with only this {only}, without it {without}"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Parts(Finding, Sequence[Part]):
     """The connected parts that together preserve a prediction, most needed first; one where one does.
 
@@ -124,6 +132,9 @@ class Parts(Finding, Sequence[Part]):
         """The nodes of all parts."""
         return tuple(node for part in self.parts for node in part.nodes)
 
+    def __str__(self) -> str:
+        return "\n".join([*(f"{number}. {part}" for number, part in enumerate(self, start=1)), f"{self.verdict()}."])
+
     def verdict(self) -> str:
         """Says in a sentence whether the parts hold the prediction, with the two numbers."""
         kept = f"{100 * self.preserved:.0f} % of the prediction is preserved with only what is shown"
@@ -151,7 +162,7 @@ class Parts(Finding, Sequence[Part]):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Counterfactual(Finding):
     """A small set of nodes or edges without which the model predicts something else. The model has said so.
 
@@ -198,12 +209,11 @@ class Counterfactual(Finding):
         return tuple(dict.fromkeys(thing for one in (self.removed, *self.alternatives) for thing in one))
 
     def __str__(self) -> str:
-        named = ", ".join("-".join(map(str, thing)) if self.by == "edges" else str(thing) for thing in self.removed)
+        things = ("-".join(map(named, thing)) if self.by == "edges" else named(thing) for thing in self.removed)
         noun = self.by[:-1] if len(self) == 1 else self.by
         proof = "no smaller set does" if self.minimal else "smaller sets were not all tried"
-        return (
-            f"Without {noun} {named} the model says {shown(self.prediction)} instead of {shown(self.before)}; {proof}."
-        )
+        says = f"{shown(self.prediction)} instead of {shown(self.before)}"
+        return f"Without {noun} {', '.join(things)} the model says {says}; {proof}."
 
     def renamed(self, names: Names) -> Counterfactual:
         """See :class:`Finding`."""
@@ -216,7 +226,7 @@ class Counterfactual(Finding):
         return replace(self, nodes=tuple(map(name, self.nodes)), edges=pairs(self.edges), alternatives=tuple(others))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FeatureContributions(Finding):
     """Shapley values of features, measured on the model.
 
@@ -268,6 +278,11 @@ class FeatureContributions(Finding):
         rows = tuple((names.node(node), feature, value) for node, feature, value in self.rows)
         return replace(self, nodes=tuple(map(names.node, self.nodes)), rows=rows)
 
+    def __str__(self) -> str:
+        listed = ", ".join(f"{self.name(feature)} {value:+.3f}" for feature, value in self.top()) or "none"
+        sure = "exact Shapley values" if self.exact else f"Shapley values, standard error {self.error:.3f}"
+        return f"Features that count most: {listed}; {sure}."
+
     def bars(self, names: list[str] | None = None, k: int = 10) -> str:
         """Draws the ``k`` features that count most as a bar chart, an SVG; ``names`` are those of all features."""
         found = self.top(k)
@@ -276,11 +291,11 @@ class FeatureContributions(Finding):
         for place, (feature, value) in enumerate(found):
             label = escape(names[feature] if names else self.name(feature))
             width, y = 140 * abs(value) / largest, 18 * place
-            begin, colour = (220 - width, "#b2182b") if value < 0 else (220, "#2166ac")
+            begin, colour = (220 - width, "#2563a8") if value < 0 else (220, "#c2410c")
             lines.append(
-                f'<text x="70" y="{y + 12}" text-anchor="end" font-size="11">{label}</text>'
+                f'<text x="70" y="{y + 12}" text-anchor="end" font-size="11" fill="currentColor">{label}</text>'
                 f'<rect x="{begin:.1f}" y="{y + 2}" width="{width:.1f}" height="13" fill="{colour}"/>'
-                f'<text x="368" y="{y + 12}" font-size="11">{value:+.3f}</text>'
+                f'<text x="368" y="{y + 12}" font-size="11" fill="currentColor">{value:+.3f}</text>'
             )
         height = 18 * max(len(found), 1)
         return (

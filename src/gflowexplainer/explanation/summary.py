@@ -11,7 +11,7 @@ from gflowexplainer.errors import ConfigError, ModelError
 from gflowexplainer.explanation.ranked import class_of, named, shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """What there is to say about one prediction.
 
@@ -25,6 +25,8 @@ class Summary:
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+    __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values that JSON can hold."""
@@ -52,6 +54,9 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
             f"{lead} {_listed(part.nodes)} {verb} most: with only {them} the model says {shown(part.prediction_only)}, "
             f"without {them} {shown(part.prediction_without)}."
         )
+    if known is not None and len(parts) > 1:
+        only, without = shown(known.prediction_only), shown(known.prediction_without)
+        said.append(f"With only all of them the model says {only}, without all of them {without}.")
     values["parts"] = [
         {name: getattr(part, name) for name in ("nodes", "prediction_only", "prediction_without")} for part in parts
     ]

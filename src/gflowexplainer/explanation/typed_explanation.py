@@ -79,7 +79,11 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
         shifts = [torch.tensor([[first[source]], [first[target]]]) for source, _, target in self.edge_types]
         edges = [self[key].edge_index.cpu() + shift for key, shift in zip(self.edge_types, shifts, strict=True)]
         fields["edge_index"] = torch.cat(edges, dim=1)
-        for name, keys in (("node_mask", self.node_types), ("edge_mask", self.edge_types)):
+        for name, keys in (
+            ("node_mask", self.node_types),
+            ("node_contributions", self.node_types),
+            ("edge_mask", self.edge_types),
+        ):
             masks = [self[key][name].cpu() for key in keys if name in self[key]]
             if len(masks) == len(keys):
                 fields[name] = torch.cat([m.sum(dim=1, keepdim=True) if m.dim() > 1 else m for m in masks])
@@ -100,7 +104,7 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
         if odd:
             raise ConfigError(f"'{odd[0]}' is not shown of typed graphs. Pass 'labels', 'classes' or 'note'.")
         counts = self._names.nodes
-        given = words.pop("labels", None)
+        given = words.pop("labels", self.words_of_data.get("labels"))
         ids = [(key, str(node)) for key, count in counts.items() for node in range(count)]
         labels = [node for _, node in ids] if given is None else _labels(given, counts)
         texts = zip(ids, labels, strict=True)
