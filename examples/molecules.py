@@ -19,7 +19,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GIN, global_add_pool
 
 from gflowexplainer import GFlowExplainer
-from gflowexplainer.report import Case, Report, write_report
+from gflowexplainer.report import Report, write_report
 from gflowexplainer.sources import read_molecules
 
 ATOMS = ("C", "N", "O", "Cl", "S")
@@ -91,12 +91,9 @@ def main() -> None:
 
     cases = []
     for place, explanation in zip(found, explanations, strict=True):
-        graph, best = graphs[place], explanation.subgraphs[0]
-        print(f"{graph.smiles}: {' '.join(f'{graph.names[node]}{node}' for node in best.nodes)}")
-        cases.append(
-            Case(f"{place}: {graph.smiles}", explanation, labels=graph.names, smiles=graph.smiles,
-                 classes=("none", "nitro group"))
-        )  # fmt: skip
+        case = explanation.case(f"{place}: {graphs[place].smiles}", classes=("none", "nitro group"))
+        print(f"{case.name}: {' '.join(map(case.node_name, explanation.parts.nodes))}")
+        cases.append(case)
     settings = algorithm.settings.to_dict()
     print("Report:", write_report(Report("Nitro groups", cases, settings=settings), options.out / "report.html"))
 

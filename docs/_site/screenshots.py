@@ -31,7 +31,7 @@ def write_pages(folder: Path) -> None:
     """Writes a notebook's output and a report that compares two runs."""
     club = karate_club()
     (graph,) = club.graphs
-    words: dict[str, Any] = {"classes": club.classes, **club.describe(graph)}
+    words: dict[str, Any] = {"classes": club.classes}
     first, second = (
         GFlowExplainer(seed=0, **changes).explain(club.model, graph, index=list(MEMBERS))
         for changes in ({}, {"max_nodes": 3})

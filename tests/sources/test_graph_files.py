@@ -96,7 +96,7 @@ def test_json_by_names_and_by_ids(tmp_path):
     }
     (tmp_path / "g.json").write_text(json.dumps(entry))
     (graph,) = load_graphs(tmp_path / "g.json")
-    assert graph.names == ["ann", "bob", "eve"]
+    assert graph.node_names == ["ann", "bob", "eve"]
     assert graph.x.dtype == torch.float
     assert torch.equal(graph.edge_index, to_undirected(torch.tensor([[0, 1], [1, 2]])))
     assert graph.edge_attr.flatten().tolist() == [1, 1, 2, 2]

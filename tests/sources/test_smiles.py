@@ -17,9 +17,9 @@ def table(tmp_path, text):
 def test_ethanol_by_hand(tmp_path):
     """CH3-CH2-OH: 3 heavy atoms and 6 hydrogens, which come after them; 8 bonds, all single."""
     (graph,) = read_molecules(table(tmp_path, "name,SMILES\nethanol,CCO\n"))
-    assert graph.names == ["C", "C", "O", *"HHHHHH"]
+    assert graph.node_names == ["C", "C", "O", *"HHHHHH"]
     assert graph.x.shape == (9, 14)
-    assert graph.x.argmax(dim=1).tolist() == [ATOMS.index(name) for name in graph.names]
+    assert graph.x.argmax(dim=1).tolist() == [ATOMS.index(name) for name in graph.node_names]
     assert graph.edge_index.size(1) == 16
     degree = torch.bincount(graph.edge_index[0])
     assert degree.tolist() == [4, 4, 2, 1, 1, 1, 1, 1, 1]

@@ -96,7 +96,7 @@ class Loaded:
         graph = self.graphs[place if self.level == "graph" else 0]
         if isinstance(graph, HeteroData):
             return explanation.case(self.name(place))
-        shown = {"labels": graph.get("names"), "words": graph.get("tokens"), "smiles": graph.get("smiles")}
+        shown = {"labels": graph.get("node_names"), "words": graph.get("tokens"), "smiles": graph.get("smiles")}
         if self.dataset is not None:
             shown |= {"classes": self.dataset.classes, **self.dataset.describe(graph)}
         truth = own_motif(graph, explanation.explained_node)

@@ -41,7 +41,7 @@ KEYS = ("nodes", "num_nodes", "edges", "features", "undirected", "labels", "labe
 
 
 def read_json_graphs(path: Path) -> list[Any]:
-    """Reads the graphs of a JSON file; names of nodes are kept as ``names``."""
+    """Reads the graphs of a JSON file; names of nodes are kept as ``node_names``."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, MemoryError) as error:
@@ -103,7 +103,7 @@ def _graph(entry: Any, where: str) -> Data:
     elif "label" in entry:
         graph.y = _numbers([entry["label"]], f"{where}: 'label'", dim=1)
     if names is not None:
-        graph.names = names
+        graph.node_names = names
     return graph
 
 

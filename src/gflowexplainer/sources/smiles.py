@@ -76,7 +76,7 @@ def _graph(molecule: Any, smiles: str, atoms: Sequence[str], where: str) -> Data
         edge_index=both[:, :2].t().contiguous(),
         edge_attr=one_hot(both[:, 2], len(BONDS)).float(),
         smiles=smiles,
-        names=names,
+        node_names=names,
     )
 
 
