@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -148,3 +150,8 @@ def test_a_first_look_is_marked_as_such(toy, tmp_path):
     assert "| nothing | every 5th instance | Tree-Cycles (1) |" in text  # one seed is all it ever needs
     assert "Thinned, marked *" in (tmp_path / "report.html").read_text()
     assert invoke(*words, "--fast", "--whole").exit_code == 2
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "gflowbench", "--help"], capture_output=True, text=True, check=True)
+    assert all(name in done.stdout for name in ("evaluate", "leaderboard", "reproduce", "demonstrate", "datasets"))
