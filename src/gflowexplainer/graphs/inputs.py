@@ -161,18 +161,24 @@ def flat_tensors(typed: TypedGraph) -> dict[str, Tensor]:
 
 
 def listed(data: Any) -> Sequence[Any]:
-    """Lists one graph, or several: a list or dataset as it is, a batch so that a graph is taken out when asked for."""
+    """Lists one graph, or several: a list or dataset as it is, a batch so that a graph is taken out when asked for.
+
+    Of batches, as a ``DataLoader`` returns them, all graphs are listed.
+    """
     if isinstance(data, Batch):
         return DeferredList(data.num_graphs, data.get_example)
     if isinstance(data, BaseData):
         return [data]
     no_list = Mapping | Tensor | np.ndarray
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, no_list):
-        return data
-    try:
-        return list(data)
-    except TypeError:
-        return [data]
+    found: Sequence[Any] = data
+    if not hasattr(data, "__len__") or not hasattr(data, "__getitem__") or isinstance(data, no_list):
+        try:
+            found = list(data)
+        except TypeError:
+            return [data]
+    if len(found) and isinstance(found[0], Batch):
+        return [graph for part in found for graph in listed(part)]
+    return found
 
 
 def input_graphs(
@@ -205,6 +211,12 @@ def _input_graph(
             f"(got {type(graph).__name__})."
         )
     check_parts(graph, name)
+    batch = graph.get("batch")
+    if isinstance(batch, Tensor) and bool((batch != batch[:1]).any()):
+        raise InstanceError(
+            f"'batch' of {name} names several graphs, and explained together they would be taken for one. Pass them as "
+            "a list, or as a Batch."
+        )
     own = {
         name: graph[name]
         for name in [*argument_names(model, graph), CARRIED]

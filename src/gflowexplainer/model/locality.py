@@ -16,6 +16,7 @@ class Locality:
         writes: Arguments that the model writes into.
         random: By how much outputs differ where the same is evaluated twice; 0 for a model that is a function.
         failure: Why it could not be found out, in words; empty if it could. Then everything counts.
+        gap: By how much predictions on what was cut out of a graph differ from those on the graph, at most.
     """
 
     hops: int | None = None
@@ -24,6 +25,7 @@ class Locality:
     writes: tuple[str, ...] = ()
     random: float = 0.0
     failure: str = ""
+    gap: float = 0.0
 
     @classmethod
     def usual(cls, level: str, takes_batch: bool) -> Locality:
@@ -47,6 +49,11 @@ class Locality:
             said.append(
                 f"{name} depends on nodes {self.hops} steps away, but only {num_hops} are looked at. "
                 "Leave 'num_hops' out."
+            )
+        if self.gap:
+            said.append(
+                f"{name} depends on more of the graph than is looked at: on that part, its predictions differ by up to "
+                f"{self.gap:.2g} from those on the whole graph. Raise 'max_graph_nodes'."
             )
         if self.writes:
             said.append(f"{name} writes into its input ({', '.join(self.writes)}); it is given copies.")

@@ -72,6 +72,10 @@ class KnownGraph:
     def __init__(self) -> None:
         self._more: dict[Any, Any] = {}
 
+    def forget(self) -> None:
+        """Forgets what the model predicts, and what was found out by that; the edges stay what they are."""
+        self.whole, self._more = None, {}
+
     def once(self, name: Any, find: Callable[[], Value]) -> Value:
         """Returns what ``find`` returns, and does not call it again for the same ``name``."""
         if name not in self._more:

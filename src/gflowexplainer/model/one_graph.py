@@ -19,7 +19,7 @@ from gflowexplainer.graphs.typed import EDGE_TYPE, EdgeType, TypedGraph
 from gflowexplainer.model.cache import ModelCache
 from gflowexplainer.model.observer import KnownGraph, Observation, Observer
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.probe import settled
+from gflowexplainer.model.probe import settled, widened
 from gflowexplainer.model.target import TINY, Target, given_targets
 from gflowexplainer.model.task import FEW, Task, is_far, named_instances, positions
 from gflowexplainer.model.task_inputs import Fields, TaskInputs
@@ -28,6 +28,8 @@ from gflowexplainer.ops.sparse_rows import SparseRows
 
 SMALL = 1_000_000
 """Nodes and edges together of a graph on a GPU that may be copied to the CPU."""
+_SAME = 1e-3
+"""Predictions that differ by less are the same: sums are made in another order."""
 
 
 class _OneGraph:
@@ -59,8 +61,48 @@ class _OneGraph:
         elif self.known.index is None:
             self.known.index = GraphIndex.build(self.free.edge_index, self.num_nodes)
         self.index = self.known.index
-        self.predictor = settled(predictor, graph, self.index)
-        self.observer = Observer(self.predictor, self.free, self.index, self.known, limit)
+        self.settle(settled(predictor, graph, self.index))
+
+    def settle(self, predictor: Predictor) -> None:
+        """Goes by a predictor from now on."""
+        self.predictor = predictor
+        self.observer = Observer(predictor, self.free, self.index, self.known, self.limit)
+
+    def observe(self, nodes: Tensor) -> tuple[Instances, Observation]:
+        """Cuts out what predictions at nodes depend on, and evaluates the model at all nodes of that.
+
+        What is predicted for an instance alone has to be what the model predicts in the graph. Where it is not, what
+        was kept of earlier calls is out of date or, if that is not the reason, the model depends on more than was found
+        out: then instances are the whole graph.
+        """
+        kept = self.known.whole is not None
+        instances = self.cut(nodes)
+        seen = self.observer.at(instances)
+        if self._gap(instances, seen) and kept:
+            self.known.forget()
+            self.predictor.known.localities.clear()
+            self.settle(settled(self.predictor, self.graph, self.index))
+            instances = self.cut(nodes)
+            seen = self.observer.at(instances)
+        gap = self._gap(instances, seen)
+        if gap and self.predictor.given_hops is None:
+            self.settle(widened(self.predictor, self.graph))
+            instances = self.cut(nodes)
+            seen = self.observer.at(instances)
+            self.settle(widened(self.predictor, self.graph, self._gap(instances, seen)))
+        return instances, seen
+
+    def _gap(self, instances: Instances, seen: Observation) -> float:
+        """Returns by how much predictions for instances alone differ from those in the graph; 0 if hardly."""
+        if instances.left_out is not None:  # nodes are left out, which is said where it is shown
+            return 0.0
+        there = seen.read(self.predictor)[instances.center]
+        differ = (self.predictor.whole(instances) - there).abs().max()
+        if len(instances) > 1:  # side by side they may make up for what each lacks
+            first = instances.select(torch.zeros(1, dtype=torch.long, device=there.device))
+            differ = torch.maximum(differ, (self.predictor.whole(first) - there[:1]).abs().max())
+        gap = float(differ) / (1 + float(there.abs().max()))
+        return gap if gap > max(_SAME, 3 * self.predictor.locality.random) else 0.0
 
     def cut(self, nodes: Tensor, others: Tensor | None = None, leave_out: Any = None) -> Instances:
         """Cuts out what predictions at nodes, or for pairs of them, depend on.
@@ -144,10 +186,10 @@ class NodeTask(Task):
         return Target.of(self.predictor, self._place.cut(nodes)).label
 
     def _cut(self, nodes: Tensor, label: Tensor | None) -> TaskInputs:
-        predictor, place = self.predictor, self._place
-        instances = place.cut(nodes)
+        place = self._place
         # What was predicted is what the model says with everything there, not on the instance alone.
-        seen = place.observer.at(instances)
+        instances, seen = place.observe(nodes)
+        self.predictor = predictor = place.predictor
         node_prediction = seen.read(predictor)
         if self.span != slice(0, place.num_nodes):
             # At nodes of other types the model predicts nothing.

@@ -36,6 +36,8 @@ from gflowexplainer.model.predictor import Predictor
 
 LENGTH = 32
 """Steps of a walk. Information that travels farther is not followed."""
+_LEAVES = 3
+"""Copies of a node that one of the parts has more."""
 _TRIED = 8
 """Nodes from which a walk may start; the longest two are taken."""
 TOLERANCE = 1e-4
@@ -50,12 +52,30 @@ def settled(predictor: Predictor, graph: InputGraph, index: GraphIndex | None = 
         graph: A graph of the user's.
         index: Its edges, where they were indexed already.
     """
-    found = predictor.known.localities
-    way = (predictor.level, graph.x.size(1), tuple(graph.arguments), predictor.way)
+    found, way = predictor.known.localities, _way(predictor, graph)
     if way not in found:
         index = GraphIndex.build(graph.edge_index, graph.x.size(0)) if index is None else index
         found[way] = find_locality(predictor, graph, index)
     return predictor.settled(found[way])
+
+
+def widened(predictor: Predictor, graph: InputGraph, gap: float = 0.0) -> Predictor:
+    """Returns a predictor for which everything counts, as it predicts something else on a part than on the whole.
+
+    Args:
+        predictor: The model, and how it is called.
+        graph: The graph.
+        gap: By how much predictions differ even so.
+    """
+    together = "alone" if predictor.locality.together == "union" else predictor.locality.together
+    wide = replace(predictor.locality, local=False, together=together, gap=gap)
+    predictor.known.localities[_way(predictor, graph)] = wide
+    return predictor.settled(wide)
+
+
+def _way(predictor: Predictor, graph: InputGraph) -> tuple[Any, ...]:
+    """Names what decides how a model is called."""
+    return predictor.level, graph.x.size(1), tuple(graph.arguments), predictor.way
 
 
 def find_locality(predictor: Predictor, graph: InputGraph, index: GraphIndex) -> Locality:
@@ -102,6 +122,18 @@ class _Part:
         place = torch.cumsum(kept, 0) - 1
         return _Part(self.nodes[kept], self.edges[inside], place[self.ends[:, inside]], self.depth[kept])
 
+    def with_leaves(self) -> _Part:
+        """Adds copies of a node that sends to what is predicted, so that the part has another shape."""
+        arriving = torch.nonzero((self.ends[1] == 0) & (self.depth[self.ends[0]] == 1)).flatten()[:1]
+        count, edges = self.nodes.numel(), arriving.repeat(_LEAVES)
+        leaves = torch.arange(count, count + edges.numel(), device=self.nodes.device)
+        return _Part(
+            torch.cat([self.nodes, self.nodes[self.ends[0, edges]]]),
+            torch.cat([self.edges, self.edges[edges]]),
+            torch.cat([self.ends, torch.stack([leaves, torch.zeros_like(leaves)])], dim=1),
+            torch.cat([self.depth, torch.ones_like(leaves)]),
+        )
+
 
 class _Probe:
     """Calls a model on parts of the user's graph."""
@@ -114,7 +146,8 @@ class _Probe:
 
     def locality(self) -> Locality:
         """Finds out what predictions depend on."""
-        parts = self._parts()
+        one, other = self._parts()
+        parts = [one, other.with_leaves()]
         batch = self.usual.together == "batch"
         alone = self._alone(parts, batch=batch)
         random = _gap(alone, self._alone(parts, batch=batch))
