@@ -20,9 +20,10 @@ def graph(workspace):
 
 
 def test_nodes_of_a_typed_file(workspace, graph, invoke):
-    done = invoke(*NODE, "--node-type", "paper", "--index", "3", "--out", "run", *QUICK)
+    done = invoke(*NODE, "--node-type", "paper", "--index", "3", "--out", "run", "--summary", *QUICK)
     assert done.exit_code == 0, done.output
     (found,) = json.loads(done.stdout)["instances"]
+    assert found["summary"]["sentences"]
     assert found["name"] == "paper 3"
     assert "paper 3" in found["subgraphs"][0]["nodes"]
     assert '"types":["author","paper","venue"]' in (workspace / "run" / "report.html").read_text()

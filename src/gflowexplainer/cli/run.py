@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import typer
 
-from gflowexplainer import GFlowExplainer, SubgraphExplanation
+from gflowexplainer import GFlowExplainer
 from gflowexplainer.cli.console import print_json, print_table, shows_bars, tell_always, teller
 from gflowexplainer.cli.inputs import Loaded, read_inputs, untrained
 from gflowexplainer.cli.options import How, Inputs, Output, Shown
@@ -162,7 +162,7 @@ def _explain(algorithm: GFlowExplainer, loaded: Loaded, run: Run, shown: Shown, 
             for place, explanation in zip(places, found, strict=True):
                 if certified:
                     _ = explanation.certificate  # computed at the first access, and kept by the file only then
-                if isinstance(explanation, SubgraphExplanation) and (shown.sentences or certified):
+                if shown.sentences or certified:
                     _ = explanation.summary(features=shown.sentences)  # evaluates the model; the file keeps the results
                 run.store(loaded.case(place, explanation), explanation)
                 bar.update()
