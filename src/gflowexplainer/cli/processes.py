@@ -17,6 +17,8 @@ from gflowexplainer.errors import ClusterError, ConfigError
 
 _PATIENCE = 60.0
 """Seconds that the others are given to notice that the first process has ended."""
+_RANKS = ("RANK", "LOCAL_RANK")
+"""Variables that tell processes of one machine apart."""
 
 
 @contextmanager
@@ -65,21 +67,11 @@ def _start_others(number: int) -> list[subprocess.Popen[bytes]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    threads = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // number)))
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": threads}
-    os.environ.update(shared | _place(0, number))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // number)))
+    os.environ |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(number)) | dict.fromkeys(_RANKS, "0")
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NODE_RANK": "0"}
     command = [sys.executable, "-m", "gflowexplainer", *sys.argv[1:]]
-    return [subprocess.Popen(command, env=os.environ | _place(rank, number)) for rank in range(1, number)]
-
-
-def _place(rank: int, number: int) -> dict[str, str]:
-    return {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(number),
-        "LOCAL_WORLD_SIZE": str(number),
-        "NODE_RANK": "0",
-    }
+    return [subprocess.Popen(command, env=os.environ | dict.fromkeys(_RANKS, str(rank))) for rank in range(1, number)]
 
 
 @contextmanager
@@ -105,5 +97,5 @@ def _leave(others: list[subprocess.Popen[bytes]]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
     if others:
-        for name in ("MASTER_ADDR", "MASTER_PORT", *_place(0, 1)):
+        for name in (*_RANKS, "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "NODE_RANK"):
             os.environ.pop(name, None)
