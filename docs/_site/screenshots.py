@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +109,12 @@ def main() -> None:
         folder, chrome = Path(name), browser()
         write_pages(folder)
         notebook, report = ((folder / file).as_uri() for file in ("notebook.html", "report.html"))
-        emulate(chrome)
-        chrome.get(notebook)
-        save(shot(chrome, 1120, 560), "notebook")
-        emulate(chrome, dark=True)
-        chrome.get(notebook)
-        save(shot(chrome, 1120, 560), "dark")
+        for scheme in ("notebook", "dark"):
+            emulate(chrome, dark=scheme == "dark", height=1000)
+            chrome.get(notebook)
+            time.sleep(1)  # until the frame has told how high it is
+            height = chrome.execute_script("return document.querySelector('iframe').clientHeight")
+            save(shot(chrome, 1120, height), scheme)
         emulate(chrome, width=390, height=844, mobile=True)
         chrome.get(report)
         chrome.execute_script("document.getElementById('case').scrollIntoView()")

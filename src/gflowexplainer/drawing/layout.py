@@ -143,16 +143,18 @@ def _fill_around(
         anchors = [v for v in neighbours[node] if done[v]]
         around = place[anchors].mean(axis=0) if anchors else centre + radius * _ANGLES[spread % len(_ANGLES)]
         spread += 1 if anchors else 7
-        place[node] = _free_spot(around, np.array(taken), np.array(room), centre, gap)
+        behind = [w for v in anchors for w in neighbours[v] if level[w] == 0]
+        away = place[behind].mean(axis=0) if behind else centre
+        place[node] = _free_spot(around, np.array(taken), np.array(room), away, gap)
         done[node] = True
         taken.append(place[node])
         room.append(gap)
         queue += [v for v in neighbours[node] if mine[v] and not done[v]]
 
 
-def _free_spot(around: np.ndarray, taken: np.ndarray, room: np.ndarray, centre: np.ndarray, gap: float) -> np.ndarray:
-    """Finds a spot near ``around`` that leaves all taken ones their ``room``, rather outwards, shape ``[2]``."""
-    outward = around - centre
+def _free_spot(around: np.ndarray, taken: np.ndarray, room: np.ndarray, away: np.ndarray, gap: float) -> np.ndarray:
+    """Finds a spot near ``around`` that leaves all taken ones their ``room``, rather ``away``, shape ``[2]``."""
+    outward = around - away
     outward = outward / max(float(np.linalg.norm(outward)), 1e-9)
     scale = 1.6 * gap
     while True:
