@@ -229,5 +229,5 @@ def test_probabilities_of_nodes_scatter_less_and_about_the_same_mean():
         return torch.stack(found)
 
     one_by_one, evenly = estimates(False), estimates(True)
-    torch.testing.assert_close(evenly.mean(dim=0), one_by_one.mean(dim=0), rtol=0, atol=0.03)
+    torch.testing.assert_close(evenly.mean(dim=0), one_by_one.mean(dim=0), rtol=0, atol=0.05)
     assert evenly.var(dim=0).sum() < 0.8 * one_by_one.var(dim=0).sum()

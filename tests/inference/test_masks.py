@@ -22,11 +22,11 @@ def marginals_of(explanation):
     return torch.tensor(node), torch.tensor(edge)
 
 
-def explained(level, width, **more):
+def explained(level, width, **settings):
     graph = random_graph(14, 0.2, seed=3)
-    algorithm = GFlowExplainer(max_nodes=5, num_samples=width)
+    algorithm = GFlowExplainer(**{"max_nodes": 5, "num_samples": width, **settings})
     if level == "graph":
-        return algorithm.explain(GraphModel(), [graph, random_graph(9, seed=2)], progress=False, **more)
+        return algorithm.explain(GraphModel(), [graph, random_graph(9, seed=2)], progress=False)
     if level == "edge":
         pairs = torch.tensor([[0, 3], [4, 9]])
         return algorithm.explain(LinkModel(), graph, edge_label_index=pairs, progress=False)
@@ -35,10 +35,13 @@ def explained(level, width, **more):
     return algorithm.explain(NodeModel(), graph, [3, 8], progress=False)
 
 
-@pytest.mark.parametrize("width", [4, 2000])
+TRAINED = {"preset": "context", "max_updates": 2, "num_contexts": 2, "hidden": 4, "rollouts": 2}
+
+
 @pytest.mark.parametrize("level", ["node", "graph", "edge"])
-def test_masks_are_sums_over_the_listed_subgraphs(level, width):
-    for explanation in explained(level, width):
+@pytest.mark.parametrize(("width", "settings"), [(4, {}), (2000, {}), (16, TRAINED)])
+def test_masks_are_sums_over_the_listed_subgraphs(level, width, settings):
+    for explanation in explained(level, width, **settings):
         assert width != 2000 or explanation.error == 0
         node, edge = marginals_of(explanation)
         torch.testing.assert_close(explanation.node_mask[:, 0], node, atol=1e-6, rtol=0)

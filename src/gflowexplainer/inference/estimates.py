@@ -1,7 +1,7 @@
-"""Two estimates from sampled subgraphs: what the policy says, and what the reward says of what it proposed.
+"""The distribution that everything shown is read from, as sampled by the policy of a trained flow network.
 
-The first counts samples. The second weighs each sample by how much more the target wants it than the policy gave it,
-so that it tends to the target distribution of the instance itself, however far off the policy is.
+Samples are counted. Weights tell how far they are off: with the weight of how much more the target wants each sample
+than the policy gave it, samples tend to the target distribution, however far off the policy is.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from gflowexplainer.flow.measure import log_steps
 from gflowexplainer.flow.policy import log_outflow
 from gflowexplainer.flow.sampling import Rollouts
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
+from gflowexplainer.graphs.subgraphs import Subgraphs, marginals, place_keys
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
-from gflowexplainer.ops.sorting import find_sorted, first_of_each
+from gflowexplainer.ops.sorting import first_of_each
 from gflowexplainer.rewards.base import Reward
 from gflowexplainer.settings import Settings
-
-NEGLIGIBLE = 1e-9
-_ENTRIES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,11 @@ class Estimates:
     node: Tensor
     neighbor: Tensor
 
+    @classmethod
+    def of(cls, instances: Instances, subgraphs: Subgraphs, probability: Tensor) -> Estimates:
+        """Reads the probability of nodes and edges off the listed subgraphs, and off nothing else."""
+        return cls(subgraphs, probability, *marginals(instances, subgraphs, probability))
+
 
 def shares(instances: Instances, samples: Subgraphs, log_weight: Tensor | None = None) -> Tensor:
     """Returns the share of each of ``B`` samples in its instance, by log-weights ``[B]``; equal ones if not given."""
@@ -50,55 +52,6 @@ def shares(instances: Instances, samples: Subgraphs, log_weight: Tensor | None =
         return 1 / torch.bincount(instance, minlength=number)[instance].double()
     weight = log_weight.double()
     return (weight - segment_logsumexp(weight, instance, number)[instance]).exp()
-
-
-def _tally(instances: Instances, samples: Subgraphs, share: Tensor) -> tuple[Subgraphs, Tensor]:
-    """Lists the different samples and their probabilities, by the share of each."""
-    _, first, group = first_of_each(place_keys(instances, samples))
-    return samples[first], segment_sum(share, group, first.numel())
-
-
-@torch.no_grad()
-def expected_marginals(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
-    r"""Returns the policy's probability of every node ``[n]`` and neighbour entry ``[m]``, by what it might have done.
-
-    A node joins a rollout at most once, so the probability that it is inside at the end is the expected sum, over the
-    steps, of the probability that it joins at that step, and an edge is inside when the later of its ends has joined:
-
-    .. math:: P(u \in s) = \mathbb{E} \sum_t P_F(u \mid s_t), \qquad
-              P(uv \subseteq s) = \mathbb{E} \sum_t P_F(u \mid s_t) [v \in s_t] + P_F(v \mid s_t) [u \in s_t]
-
-    This has the expectation of counting ends and tells improbable nodes apart that no rollout took. It has less noise
-    than counting, but for nodes and edges that are nearly always inside: their sum varies about 1, also beyond it,
-    with when they joined.
-
-    Args:
-        rollouts: Rollouts of every instance that followed a policy, without exploration.
-    """
-    states, instances = rollouts.states, rollouts.states.instances
-    action, stop = _followed(rollouts)
-    count = torch.bincount(states.instance[rollouts.state[rollouts.last]], minlength=len(instances)).clamp(min=1)
-    share = torch.bincount(rollouts.state, minlength=len(states)) / count[states.instance].double()
-    joins = (action - log_outflow(states, action, stop)[states.frontier_state]).exp() * share[states.frontier_state]
-    node = torch.zeros(instances.num_nodes, dtype=torch.double, device=joins.device)
-    if states.rooted:
-        present = torch.unique(states.members[rollouts.state[rollouts.last], 0])
-        node[present] = 1.0
-    node.index_add_(0, states.frontier, joins)
-    if instances.other_end is not None:
-        node[instances.other_end] = 1.0
-    edge = torch.zeros(instances.neighbor.numel(), dtype=torch.double, device=joins.device)
-    matter = torch.nonzero(joins > NEGLIGIBLE).flatten()
-    keys, size = instances.neighbor_key, instances.num_nodes
-    for part in matter.split(_ENTRIES_AT_ONCE):
-        members = states.members[states.frontier_state[part]]
-        entry, slot = torch.nonzero(members >= 0, as_tuple=True)
-        position, found = find_sorted(keys, states.frontier[part][entry] * size + members[entry, slot])
-        edge.index_add_(0, position[found], joins[part][entry[found]])
-    # An edge has been counted from the end that joined later; now from both.
-    counted = torch.nonzero(edge).flatten()
-    back, _ = find_sorted(keys, instances.neighbor[counted] * size + instances.neighbor_row[counted])
-    return node, edge.index_add(0, back, edge[counted])
 
 
 @torch.no_grad()
@@ -139,10 +92,10 @@ def _followed(rollouts: Rollouts) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def estimate_from_policy(rollouts: Rollouts) -> Estimates:
-    """Returns the policy's own estimates: subgraphs as often as they came, the rest by :func:`expected_marginals`."""
+    """Returns what the policy of a trained network samples: every subgraph as often as it came."""
     instances, samples = rollouts.states.instances, rollouts.subgraphs
-    subgraphs, probability = _tally(instances, samples, shares(instances, samples))
-    return Estimates(subgraphs, probability, *expected_marginals(rollouts))
+    _, first, group = first_of_each(place_keys(instances, samples))
+    return Estimates.of(instances, samples[first], segment_sum(shares(instances, samples), group, first.numel()))
 
 
 @torch.no_grad()

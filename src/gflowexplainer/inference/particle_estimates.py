@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.flow.particles import Particles, sample_particles
-from gflowexplainer.graphs.subgraphs import Subgraphs, marginals, place_keys
+from gflowexplainer.graphs.subgraphs import Subgraphs, place_keys
 from gflowexplainer.inference.estimates import Estimates
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import first_of_each
@@ -53,7 +53,7 @@ def estimate_from_particles(reward: EvidenceReward, settings: Settings, width: i
             break
     subgraphs_found = Subgraphs.cat([some for some, _ in found])
     probability = torch.cat([share for _, share in found])
-    return Estimates(subgraphs_found, probability, *marginals(instances, subgraphs_found, probability)), error
+    return Estimates.of(instances, subgraphs_found, probability), error
 
 
 def run_particles(reward: EvidenceReward, settings: Settings, width: int, seed: int, wanted: Tensor) -> Particles:

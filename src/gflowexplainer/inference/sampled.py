@@ -70,7 +70,7 @@ class SampledExplanations:
     @cached_property
     def node_mask(self) -> Tensor:
         """Probability of each node, shape ``[n]``."""
-        return self.estimates.node.clamp(0, 1).float()
+        return self.estimates.node.float()
 
     @cached_property
     def edge_mask(self) -> Tensor:
@@ -80,7 +80,7 @@ class SampledExplanations:
         if instances.has_loops:
             source, target = instances.edge_index
             edge = torch.where(source == target, self.node_mask[source].to(edge), edge)
-        return edge.clamp(0, 1).float()
+        return edge.float()
 
     def mask(self, kind: str) -> MatrixEntries:
         """Returns ``"node"`` or ``"edge"`` masks of all instances."""
