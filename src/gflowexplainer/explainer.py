@@ -15,8 +15,7 @@ from torch_geometric.explain.config import ExplanationType, MaskType, ModelTaskL
 from gflowexplainer.choices import Measure
 from gflowexplainer.errors import ConfigError, InstanceError, check_counts
 from gflowexplainer.explanation.explanation import SubgraphExplanation
-from gflowexplainer.explanation.explanation_list import ExplanationList
-from gflowexplainer.explanation.joint import JointExplanation
+from gflowexplainer.explanation.explanation_list import ExplanationList, JointExplanation
 from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.links import DETOUR

@@ -154,10 +154,25 @@ def test_colours_tell_motifs_apart_and_labels_can_be_given():
 def test_a_single_explanation_needs_no_list():
     one = toy()[0]
     assert str(motifs(one)) == str(motifs([one]))
-    typed = GFlowExplainer(max_nodes=3).explain(TypedNodeModel(), typed_graph(), [3], node_type="paper", progress=False)
-    for wrong in (typed[0], typed, [1], 3):
-        with pytest.raises(ConfigError, match=r"found in SubgraphExplanations.* \(got (TypedExplanation|int)\)"):
+    for wrong in ([1], 3):
+        with pytest.raises(ConfigError, match=r"that GFlowExplainer makes \(got int\)"):
             motifs(wrong)
+
+
+def test_motifs_across_types_have_types_for_labels_and_relations_for_edges():
+    graph = typed_graph()
+    found = GFlowExplainer(max_nodes=4).explain(TypedNodeModel(), graph, node_type="paper", progress=False)
+    catalogue = motifs(found)
+    assert all(set(motif.form.labels) <= set(graph.node_types) for motif in catalogue.motifs)
+    edges = {kind for motif in catalogue.motifs for _, _, kind in motif.form.edges}
+    assert edges
+    assert edges <= {key[1] for key in graph.edge_types}
+    for motif in catalogue.motifs:
+        for place, nodes in motif.examples:
+            assert found[place].explained_node in nodes
+            assert sorted(key for key, _ in nodes) == sorted(motif.form.labels)
+    assert motifs(found[0]).num_explanations
+    assert len(catalogue.presence(found)) == len(found)
 
 
 def test_motifs_without_labels_list_none():

@@ -7,7 +7,7 @@ import pytest
 
 from gflowexplainer import GFlowExplainer, SubgraphExplanation
 from gflowexplainer.graphs.instances import Instances
-from gflowexplainer.inference.doubts import doubts_about, scales
+from gflowexplainer.inference.trust import doubts_about, scales
 from gflowexplainer.testing import NodeModel, random_graph
 
 QUICK = {"max_nodes": 4, "epochs": 3, "num_contexts": 4, "num_samples": 64}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from torch import Tensor
@@ -17,6 +18,7 @@ from gflowexplainer.errors import ConfigError, check_counts
 from gflowexplainer.explanation.explained import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.ranked import counted
+from gflowexplainer.explanation.typed_explanation import TypedExplanation
 
 Labels = Callable[[SubgraphExplanation], Sequence[str]] | Sequence[Sequence[str]] | None
 _KINDS = 64
@@ -127,7 +129,7 @@ class MotifCatalogue:
     def presence(self, explanations: Sequence[SubgraphExplanation]) -> list[Presence]:
         """Returns which motifs lie in the graph of each explanation."""
         known, found = self.motifs, list[Presence]()
-        for place, explanation in enumerate(explanations):
+        for place, explanation in enumerate(_listed(explanations)):
             graph = self.label_graph(place, explanation)
             found.append({m.number: holds(graph, m.form, at=explanation.explained_node) for m in known})
         return found
@@ -176,6 +178,7 @@ def motifs(
         explanations: Explanations of one model, or a single one.
         labels: Labels of the nodes of each explanation's graph: a function of the explanation, or a list for each. By
             default the features where they are of few kinds, as colours or atoms are; otherwise only structure counts.
+            In heterogeneous graphs, whose nodes stand behind each other type by type, they are the types.
         min_support: Share of a class's explanations below which a motif is left out.
         top: Motifs of a class at most.
     """
@@ -222,17 +225,27 @@ def motifs(
 
 
 def _listed(explanations: Any) -> list[SubgraphExplanation]:
-    """Returns explanations, or a single one, as a list."""
+    """Returns explanations, or a single one, as a list; those of heterogeneous graphs in their flat form."""
     # An explanation is iterable too: over its fields.
     single = isinstance(explanations, ExplainedDistribution) or not isinstance(explanations, Iterable)
-    found: list[Any] = [explanations] if single else list(explanations)
-    if not found:
+    given: list[Any] = [explanations] if single else list(explanations)
+    if not given:
         raise ConfigError("There are no explanations to compare. Pass at least one.")
-    for one in found:
-        if not isinstance(one, SubgraphExplanation):
+    found: list[SubgraphExplanation] = []
+    edges: dict[tuple[int, ...], Tensor] = {}
+    for one in given:
+        if isinstance(one, TypedExplanation):
+            flat = one.flat()
+            # Explanations of one graph keep one tensor, by which it is known again.
+            graph = tuple(id(one[key].edge_index) for key in one.edge_types)
+            flat.edge_index = edges.setdefault(graph, flat.edge_index)
+            found.append(flat)
+        elif isinstance(one, SubgraphExplanation):
+            found.append(one)
+        else:
             raise ConfigError(
-                f"Motifs are found in SubgraphExplanations, as GFlowExplainer makes them of a Data "
-                f"(got {type(one).__name__}). Pass a list of them."
+                f"Motifs are found in explanations that GFlowExplainer makes (got {type(one).__name__}). "
+                "Pass a list of them."
             )
     return found
 
@@ -262,7 +275,7 @@ def _motif(
     column = 0 if one.label is None else one.label
     with_it = [subgraph.prediction_only[column] for _, subgraph in one.uses[:50]]
     without = [subgraph.prediction_without[column] for _, subgraph in one.uses[:50]]
-    examples = dict.fromkeys((place, tuple(subgraph.nodes)) for place, subgraph in one.uses)
+    examples = dict.fromkeys((place, _named(found[place], subgraph.nodes)) for place, subgraph in one.uses)
     return Motif(
         number=-1,
         label=one.label,
@@ -276,6 +289,12 @@ def _motif(
         probability_without=sum(without) / len(without),
         examples=tuple(examples)[:_EXAMPLES],
     )
+
+
+def _named(explanation: SubgraphExplanation, nodes: Sequence[int]) -> tuple[Any, ...]:
+    """Returns the user's names of nodes: in a heterogeneous graph, type and id."""
+    names = explanation._own.get("_names")
+    return tuple(nodes) if names is None else tuple(map(names.node, nodes))
 
 
 def _contrast(have: int, own: int, others_have: int, others: int) -> float:
@@ -329,9 +348,11 @@ class _GraphReader:
             if len(texts) != number:
                 raise ConfigError(f"'labels' has {len(texts)} entries for a graph of {number} nodes. Pass one each.")
         neighbors: list[dict[int, str]] = [{} for _ in range(number)]
-        for u, v in explanation.edge_index.t().tolist():
+        relations = explanation._own.get("_relations") or repeat("")
+        for (u, v), relation in zip(explanation.edge_index.t().tolist(), relations, strict=False):
             if u != v:
-                neighbors[u][v] = neighbors[v][u] = ""
+                # Both directions of a relation are one edge, with the first name.
+                neighbors[u][v] = neighbors[v][u] = neighbors[u].get(v, relation)
         graph = LabelledGraph(texts, neighbors)
         if shared:
             self._known[key] = ((explanation.edge_index, explanation.get("x")), graph)  # kept, so that no id is reused
@@ -344,6 +365,8 @@ class _GraphReader:
         return self(place, explanation)
 
     def _features(self, explanation: SubgraphExplanation, number: int) -> list[str]:
+        if "_types" in explanation._own:
+            return explanation._own["_types"]
         if self._kinds is None:
             return [""] * number
         return [_kind(row) for row in explanation.x.tolist()]

@@ -13,15 +13,15 @@ from torch_geometric.explain.config import MaskType
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.distribution import SubgraphDistribution
-from gflowexplainer.explanation.explained import ExplainedDistribution
 from gflowexplainer.explanation.masked import MaskedExplanation
+from gflowexplainer.explanation.shown import ShownExplanation
 from gflowexplainer.ops.sparse_rows import Fields
 
 if TYPE_CHECKING:
     import networkx
 
 
-class SubgraphExplanation(ExplainedDistribution, MaskedExplanation):
+class SubgraphExplanation(ShownExplanation, MaskedExplanation):
     """A PyG explanation that holds a distribution over connected subgraphs.
 
     ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` are the probabilities that a node, or both ends of an edge, lie

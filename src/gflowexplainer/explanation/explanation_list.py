@@ -1,9 +1,11 @@
-"""The explanations of one call: a list whose entries are built when they are looked at."""
+"""The explanations of one call: a list whose entries are built when they are looked at, or one pair of masks."""
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -15,7 +17,8 @@ from gflowexplainer.drawing.case import words_of_data
 from gflowexplainer.drawing.page import View
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.explanation import SubgraphExplanation
-from gflowexplainer.explanation.notebook import one_line
+from gflowexplainer.explanation.masked import MaskedExplanation
+from gflowexplainer.explanation.words import one_line
 from gflowexplainer.ops.sparse_rows import MatrixEntries
 
 if TYPE_CHECKING:
@@ -149,6 +152,47 @@ class ExplanationList(Sequence[SubgraphExplanation]):
         except ImportError as error:
             raise ConfigError("'to_dataframe' needs pandas. Install it with 'pip install pandas'.") from error
         return pandas.DataFrame([_row(explanation) for explanation in self])
+
+
+class JointExplanation(MaskedExplanation):
+    """A PyG explanation of several nodes, or graphs of a batch.
+
+    ``node_mask`` ``[N, 1]`` and ``edge_mask`` ``[E]`` hold the largest probability over the explained instances. What
+    each of them says by itself is in :attr:`explanations`.
+    """
+
+    @classmethod
+    def of(cls, explanations: ExplanationList) -> JointExplanation:
+        """Makes one of explanations in the same graph, or in graphs of the same batch."""
+        first = explanations[0]
+        node, edge = explanations.largest("node"), explanations.largest("edge")
+        joint = cls(x=first.x, edge_index=first.edge_index, node_mask=node[:, None], edge_mask=edge)
+        joint._explanations = explanations
+        return joint
+
+    @property
+    def explanations(self) -> ExplanationList:
+        """The explanation of each, in the order of ``index``."""
+        found = vars(self._store).get("_explanations")
+        if found is None:
+            raise ConfigError("This explanation is empty. Joint explanations are made by GFlowExplainer.")
+        return found
+
+    def best(self) -> JointExplanation:
+        """Returns the first subgraphs of all of them as hard masks."""
+        hard, each = copy.copy(self), [explanation.best() for explanation in self.explanations]
+        hard.node_mask = reduce(torch.maximum, [one.node_mask for one in each])
+        hard.edge_mask = reduce(torch.maximum, [one.edge_mask for one in each])
+        hard._thresholded = True
+        return hard
+
+    def __repr__(self) -> str:
+        found = vars(self._store).get("_explanations")
+        return super().__repr__() if found is None else f"{type(self).__name__}: {found!r}"
+
+    def _repr_html_(self) -> str:
+        """Shows all of them in a notebook."""
+        return self.explanations._repr_html_()
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

@@ -139,7 +139,7 @@ class RankedSubgraphs(Sequence[RankedSubgraph]):
         nodes = np.full((len(rows), max((len(row[0]) for row in rows), default=0)), -1)
         for place, row in enumerate(rows):
             nodes[place, : len(row[0])] = row[0]
-        only, without = ([tuple(row[at]) for row in rows] for at in (3, 4))
+        only, without = [tuple(row[3]) for row in rows], [tuple(row[4]) for row in rows]
         return cls.known(nodes, [row[1] for row in rows], [row[2] for row in rows], only, without)
 
     @classmethod
@@ -191,7 +191,7 @@ class RankedSubgraphs(Sequence[RankedSubgraph]):
     @classmethod
     def from_dict(cls, values: list[dict[str, Any]]) -> RankedSubgraphs:
         """Reads what :meth:`to_dict` returned."""
-        return cls.of(tuple(row.values()) for row in values)  # type: ignore[misc]
+        return cls.of(tuple(row.values()) for row in values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.nodes, self.probability, self.reward, self.only, self.without

@@ -13,13 +13,13 @@ from torch_geometric.explain import HeteroExplanation
 from gflowexplainer.drawing.case import Case
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.explanation.distribution import SubgraphDistribution
-from gflowexplainer.explanation.explained import ExplainedDistribution
 from gflowexplainer.explanation.explanation import SubgraphExplanation
 from gflowexplainer.explanation.ranked import Names
+from gflowexplainer.explanation.shown import ShownExplanation
 from gflowexplainer.ops.sparse_rows import Fields
 
 
-class TypedExplanation(ExplainedDistribution, HeteroExplanation):
+class TypedExplanation(ShownExplanation, HeteroExplanation):
     """A PyG explanation of a heterogeneous graph that holds a distribution over connected subgraphs.
 
     ``node_mask_dict`` and ``edge_mask_dict`` are the probabilities that a node ``[N_t, 1]``, or both ends of an edge
@@ -88,6 +88,9 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
             if len(masks) == len(keys):
                 fields[name] = torch.cat([m.sum(dim=1, keepdim=True) if m.dim() > 1 else m for m in masks])
         flat = SubgraphExplanation.of(self._known, **fields)
+        flat._names = self._names
+        flat._types = [key for key, count in counts.items() for _ in range(count)]
+        flat._relations = [key[1] for key in self.edge_types for _ in range(self[key].edge_index.size(1))]
         if "_model_config" in self._own:
             flat._model_config = self._own["_model_config"]
         return flat
@@ -103,18 +106,18 @@ class TypedExplanation(ExplainedDistribution, HeteroExplanation):
         odd = sorted(set(words) - {"labels", "classes", "note"})
         if odd:
             raise ConfigError(f"'{odd[0]}' is not shown of typed graphs. Pass 'labels', 'classes' or 'note'.")
-        counts = self._names.nodes
+        counts, flat = self._names.nodes, self.flat()
         given = words.pop("labels", self.words_of_data.get("labels"))
-        ids = [(key, str(node)) for key, count in counts.items() for node in range(count)]
-        labels = [node for _, node in ids] if given is None else _labels(given, counts)
-        texts = zip(ids, labels, strict=True)
+        ids = [str(node) for count in counts.values() for node in range(count)]
+        labels = ids if given is None else _labels(given, counts)
+        texts = zip(flat._types, ids, labels, strict=True)
         return Case(
             self.name if name is None else name,
-            self.flat(),
+            flat,
             labels=labels,
-            types=[key for key, _ in ids],
-            names=[f"{key} {node}" if text == node else f"{text} ({key} {node})" for (key, node), text in texts],
-            relations=[key[1] for key in self.edge_types for _ in range(self[key].edge_index.size(1))],
+            types=flat._types,
+            names=[f"{key} {node}" if text == node else f"{text} ({key} {node})" for key, node, text in texts],
+            relations=flat._relations,
             **words,
         )
 

@@ -21,14 +21,13 @@ from gflowexplainer.explanation.typed_explanation import TypedExplanation
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.subgraphs import edge_values
 from gflowexplainer.graphs.typed import TypedGraph
-from gflowexplainer.inference.certify import certify
 from gflowexplainer.inference.counterfactual_search import find_counterfactual
-from gflowexplainer.inference.doubts import doubts_about
 from gflowexplainer.inference.estimates import Estimates
 from gflowexplainer.inference.feature_shapley import measure_features
 from gflowexplainer.inference.options import ExplainOptions
 from gflowexplainer.inference.parts import PartsSearch, sampled_sets
 from gflowexplainer.inference.paths import ranked_paths
+from gflowexplainer.inference.trust import certify, doubts_about
 from gflowexplainer.ops.global_state import GLOBAL_STATE
 from gflowexplainer.ops.segments import pointers
 from gflowexplainer.ops.sparse_rows import MatrixEntries, RowSections, SparseRows

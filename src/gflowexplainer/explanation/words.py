@@ -1,4 +1,4 @@
-"""The summary of an explanation: plain sentences, and the numbers behind them."""
+"""An explanation in words: what a terminal shows of it without evaluating the model, and its summary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,64 @@ from dataclasses import dataclass
 from typing import Any
 
 from gflowexplainer.errors import ConfigError, ModelError
-from gflowexplainer.explanation.ranked import class_of, named, shown
+from gflowexplainer.explanation.ranked import class_of, counted, named, shown
+
+_MOST_NODES = 12
+
+
+def in_words(explanation: Any) -> str:
+    """Says in a few lines what is predicted, which subgraph comes first, and how sure that is.
+
+    Nothing is computed for it: what the model predicts with and without a subgraph is asked for at the subgraph.
+    """
+    best, parts = explanation.subgraphs[0], next(iter(explanation.known("parts")), None)
+    listed = [f"{_nodes(part.nodes)}; with only it {shown(part.prediction_only)}" for part in parts or ()]
+    rows = [
+        ("prediction", _predicted(explanation)),
+        ("subgraph", f"{_nodes(best.nodes)}; probability {best.probability:.3f}, reward {best.reward:.3f}"),
+        ("others", f"{counted(len(explanation.subgraphs) - 1, 'further subgraph')} in .subgraphs"),
+        ("samples", _samples(explanation)),
+        ("certificate", _certificate(explanation)),
+        *(("part", text) for text in listed),
+        ("holds", "asked for by .holds, parts by .parts" if parts is None else parts.verdict()),
+        *(("change", str(found)) for found in explanation.known_counterfactuals[:1]),
+        *(("note", warning) for warning in explanation.warnings),
+    ]
+    lines = [f"  {name:<12} {text}" for name, text in rows if text]
+    return "\n".join([f"{type(explanation).__name__} of {explanation.name}", *lines])
+
+
+def one_line(explanation: Any) -> str:
+    """Says in one line which class or value is explained and which subgraph comes first."""
+    best, whole = explanation.subgraphs[0], explanation.whole_prediction
+    explained = "" if whole is None else f"{shown(whole, explanation.explained_class)}: "
+    return f"{explanation.name}, {explained}{_nodes(best.nodes)} ({best.probability:.2f})"
+
+
+def _samples(explanation: Any) -> str:
+    number = counted(len(explanation.subgraphs), "different subgraph")
+    return f"{number}, probabilities {'exact' if explanation.error == 0 else f'off by about {explanation.error:.2f}'}"
+
+
+def _certificate(explanation: Any) -> str:
+    known = explanation.known_certificate
+    if known.distance is not None:
+        return f"distance {known.distance:.3f} to the target"
+    return "asked for by .certificate" if explanation.can_certify else str(known)
+
+
+def _predicted(explanation: Any) -> str:
+    """Says what is predicted, and which class is explained if that is another one."""
+    whole, held = explanation.whole_prediction, explanation.explained_class
+    if whole is None:
+        return ""
+    other = held is not None and held != class_of(whole)
+    return f"{shown(whole)}; explained is {shown(whole, held)}" if other else shown(whole)
+
+
+def _nodes(nodes: Sequence[Any]) -> str:
+    listed = ", ".join(map(named, nodes[:_MOST_NODES]))
+    return f"{counted(len(nodes), 'node')} {listed}{', ...' if len(nodes) > _MOST_NODES else ''}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,8 +107,9 @@ def summarize(explanation: Any, *, features: bool = True) -> Summary:
         one = len(part.nodes) == 1
         noun, verb, them = ("node", "counts", "it") if one else ("nodes", "count", "them")
         lead = noun.capitalize() if number == 0 else f"Also {noun}"
+        nodes = ", ".join(map(named, part.nodes))
         said.append(
-            f"{lead} {_listed(part.nodes)} {verb} most: with only {them} the model says {shown(part.prediction_only)}, "
+            f"{lead} {nodes} {verb} most: with only {them} the model says {shown(part.prediction_only)}, "
             f"without {them} {shown(part.prediction_without)}."
         )
     if known is not None and len(parts) > 1:
@@ -106,7 +164,3 @@ def _features(explanation: Any, said: list[str], values: dict[str, Any]) -> None
         listed = ", ".join(f"{found.name(feature)} ({value:+.2f})" for feature, value in top)
         sure = "exact Shapley values" if found.exact else f"Shapley values, standard error {found.error:.3f}"
         said.append(f"Their features that count most: {listed}; {sure}.")
-
-
-def _listed(nodes: Sequence[Any]) -> str:
-    return ", ".join(map(named, nodes))
