@@ -22,7 +22,7 @@ class Choice(str, Enum):
     @classmethod
     def of(cls: type[ChoiceType], name: str, value: object) -> ChoiceType:
         """Returns the choice that ``value`` names, or says which ones the setting ``name`` has."""
-        return cls(one_of(name, value, cls.names()))
+        return value if isinstance(value, cls) else cls(one_of(name, value, cls.names()))
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -250,7 +250,7 @@ class Settings:
 
     def change(self, **changes: Any) -> Settings:
         """Returns a copy with some values changed."""
-        return self.from_dict({**self.to_dict(), **changes})
+        return self.from_dict({**vars(self), **changes})
 
 
 GROUPS: dict[str, tuple[str, ...]] = {
