@@ -247,7 +247,7 @@ class GFlowExplainer(ExplainerAlgorithm):
             if isinstance(task.predictor, TypedPredictor):
                 self.node_type, self.edge_type = task.predictor.node_type, task.predictor.edge_type
             name = task.predictor.known.fingerprint
-            self._fitted = FittedState(sampler.state(), name, config_to_dict(config), identity)
+            self._fitted = FittedState(sampler.state(), name, config_to_dict(config), identity, task.witness())
             if folder is not None and Ranks(fabric).first:
                 self.save(folder)
         return self
@@ -290,7 +290,7 @@ class GFlowExplainer(ExplainerAlgorithm):
         self.settings.check_task(task.predictor.level)
         name = task.predictor.known.fingerprint
         if self._fitted is not None:
-            self._fitted.refuse_others(name, config)
+            self._fitted.refuse_others(task.predictor, config)
         options = ExplainOptions(
             settings=self.settings,
             fitted=self._fitted,

@@ -12,7 +12,9 @@ from torch_geometric.explain import ModelConfig
 from gflowexplainer.errors import CheckpointError, ConfigError, ModelError
 from gflowexplainer.flow.network import FlowNetwork
 from gflowexplainer.model.config import config_to_dict
+from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task_inputs import TaskInputs
+from gflowexplainer.model.witness import Witness
 from gflowexplainer.sampler import FlowSampler, SamplerState
 from gflowexplainer.settings import Settings
 from gflowexplainer.storage.checkpoints import read_checkpoint, write_checkpoint
@@ -33,12 +35,14 @@ class FittedState:
         model: Fingerprint of the model.
         config: Mode, level and return type of the model.
         identity: Names everything that it was learned from, where it was stored while it learned.
+        witness: One call of the model and what it returned, where that can be repeated.
     """
 
     sampler: SamplerState
     model: str
     config: dict[str, str]
     identity: dict[str, str] | None = None
+    witness: Witness | None = None
     _networks: dict[str, FlowNetwork] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def sampler_of(self, settings: Settings, inputs: TaskInputs) -> FlowSampler:
@@ -53,9 +57,10 @@ class FittedState:
             self._networks[place] = sampler.network.requires_grad_(False)
         return sampler
 
-    def refuse_others(self, model: str, config: ModelConfig) -> None:
-        """Refuses to explain another model, by its fingerprint, or another task."""
-        if model != self.model:
+    def refuse_others(self, predictor: Predictor, config: ModelConfig) -> None:
+        """Refuses to explain another model, by its fingerprint and by what it returns, or another task."""
+        known = predictor.known.fingerprint == self.model
+        if not known or (self.witness is not None and not self.witness.agrees(predictor.model)):
             raise ModelError(
                 "This explainer was fitted to another model, or to other weights of this one. "
                 "Fit it again, or use a new GFlowExplainer."
@@ -67,7 +72,8 @@ class FittedState:
     def write(self, folder: str | Path, arguments: Mapping[str, Any]) -> None:
         """Stores it in a folder, with the ``arguments`` that the explainer was made with."""
         meta = {"kind": KIND, "arguments": dict(arguments), "model": self.model, "config": self.config}
-        write_checkpoint(Path(folder) / FILE, self.sampler.sections(), meta | {"identity": self.identity})
+        sections = self.sampler.sections() | ({} if self.witness is None else {"witness": self.witness.tensors()})
+        write_checkpoint(Path(folder) / FILE, sections, meta | {"identity": self.identity})
 
 
 def read_explainer(folder: str | Path, make: Callable[..., Made]) -> tuple[Made, FittedState]:
@@ -91,7 +97,8 @@ def read_explainer(folder: str | Path, make: Callable[..., Made]) -> tuple[Made,
     try:
         explainer = make(**meta["arguments"])
         config = config_to_dict(ModelConfig(**meta["config"]))
-        fitted = FittedState(SamplerState.from_sections(sections), meta["model"], config, meta["identity"])
+        state, witness = SamplerState.from_sections(sections), Witness.from_tensors(sections.get("witness", {}))
+        fitted = FittedState(state, meta["model"], config, meta["identity"], witness)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"'{path}' holds an explainer of another version ({error}).") from error
     return explainer, fitted

@@ -19,10 +19,11 @@ from gflowexplainer.graphs.typed import EDGE_TYPE, EdgeType, TypedGraph
 from gflowexplainer.model.cache import ModelCache
 from gflowexplainer.model.observer import KnownGraph, Observation, Observer
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.probe import settled, widened
+from gflowexplainer.model.probe import settled, widened, witness_of
 from gflowexplainer.model.target import TINY, Target, given_targets
 from gflowexplainer.model.task import FEW, Task, is_far, named_instances, positions
 from gflowexplainer.model.task_inputs import Fields, TaskInputs
+from gflowexplainer.model.witness import Witness
 from gflowexplainer.ops.hashed_random import combine, hash_rows
 from gflowexplainer.ops.sparse_rows import SparseRows
 
@@ -166,6 +167,10 @@ class NodeTask(Task):
         if range(len(self))[which] == range(len(self)):
             return self._cut(self.index, self._given)
         return self._cut(self.index[which], None if self._given is None else self._given[which])
+
+    def witness(self) -> Witness | None:
+        """See :class:`Task`."""
+        return witness_of(self.predictor, self._place.graph, self._place.index)
 
     def given(self) -> list[dict[str, Any]]:
         """See :class:`Task`."""
@@ -324,6 +329,10 @@ class LinkTask(Task):
             fields=fields,
             data=self.data,
         )
+
+    def witness(self) -> Witness | None:
+        """See :class:`Task`."""
+        return witness_of(self.predictor, self._place.graph, self._place.index)
 
     def given(self) -> list[dict[str, Any]]:
         """See :class:`Task`."""

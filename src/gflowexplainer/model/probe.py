@@ -33,6 +33,7 @@ from gflowexplainer.graphs.index import GraphIndex
 from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.model.locality import Locality
 from gflowexplainer.model.predictor import Predictor
+from gflowexplainer.model.witness import Witness
 
 LENGTH = 32
 """Steps of a walk. Information that travels farther is not followed."""
@@ -57,6 +58,21 @@ def settled(predictor: Predictor, graph: InputGraph, index: GraphIndex | None = 
         index = GraphIndex.build(graph.edge_index, graph.x.size(0)) if index is None else index
         found[way] = find_locality(predictor, graph, index)
     return predictor.settled(found[way])
+
+
+def witness_of(predictor: Predictor, graph: InputGraph, index: GraphIndex | None = None) -> Witness | None:
+    """Records one call of a model on a part of a graph; ``None`` where that cannot be made or repeated.
+
+    Args:
+        predictor: The model, and what its predictions depend on.
+        graph: A graph of the user's.
+        index: Its edges, where they were indexed already.
+    """
+    if predictor.locality.random or predictor.locality.failure:
+        return None
+    index = GraphIndex.build(graph.edge_index, graph.x.size(0)) if index is None else index
+    probe = _Probe(predictor, graph.detached(), index)
+    return Witness.of(predictor.model, probe.call_once)
 
 
 def widened(predictor: Predictor, graph: InputGraph, gap: float = 0.0) -> Predictor:
@@ -169,6 +185,10 @@ class _Probe:
             if _gap(self._alone([part.up_to(steps, fringe=known) for part in parts]), alone) <= bound:
                 return replace(found, hops=steps)
         return replace(found, local=False)
+
+    def call_once(self) -> Tensor:
+        """Evaluates the model on one part."""
+        return self._call(self._parts()[:1], batch=self.usual.together == "batch")
 
     def _alone(self, parts: list[_Part], *, batch: bool = False) -> Tensor:
         """Evaluates the model on each part by itself, shape ``[parts, C]``."""

@@ -22,9 +22,10 @@ from gflowexplainer.graphs.inputs import InputGraph
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.observer import observe_graphs
 from gflowexplainer.model.predictor import Predictor
-from gflowexplainer.model.probe import settled
+from gflowexplainer.model.probe import settled, witness_of
 from gflowexplainer.model.target import Target, given_targets
 from gflowexplainer.model.task_inputs import Fields, TaskInputs
+from gflowexplainer.model.witness import Witness
 from gflowexplainer.ops.hashed_random import combine, hash_rows
 from gflowexplainer.ops.segments import segment_ids, segment_sum
 from gflowexplainer.storage.identity import identity_of
@@ -34,6 +35,8 @@ FEW = 8
 
 A rollout is some thousand kernels, and a GPU begins each of them later than a CPU is done with a few instances.
 """
+_STORED = 8
+"""Predictions that are stored with what was learned."""
 
 
 class Task(ABC):
@@ -65,6 +68,10 @@ class Task(ABC):
     def given(self) -> list[dict[str, Any]]:
         """Returns everything that the model is given of each graph, by the name of the argument."""
 
+    @abstractmethod
+    def witness(self) -> Witness | None:
+        """Records one call of the model, to tell by it whether another one is the same."""
+
     def identity(self, settings: Mapping[str, Any]) -> dict[str, str]:
         """Names everything that decides what is learned of these predictions, to store with it."""
         predictor = self.predictor
@@ -75,8 +82,16 @@ class Task(ABC):
             index=self.index.cpu(),
             target=self._given,
             settings=settings,
+            predictions=self._predictions(),
             task=", ".join(map(str, (predictor.mode, predictor.level, predictor.return_type, *types))),
         )
+
+    def _predictions(self) -> str:
+        """Writes the first few predictions down; a random model has none that come again."""
+        if self.predictor.locality.random:
+            return ""
+        found = self.inputs(slice(0, _STORED)).target.prediction
+        return " ".join(f"{value:.6g}" for value in found.flatten().tolist())
 
 
 class GraphTask(Task):
@@ -117,6 +132,10 @@ class GraphTask(Task):
     def given(self) -> list[dict[str, Any]]:
         """See :class:`Task`."""
         return [graph.given() for graph in self._graphs]
+
+    def witness(self) -> Witness | None:
+        """See :class:`Task`."""
+        return witness_of(self.predictor, self._graphs[0])
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Puts the graphs ``which`` together, and evaluates the model on them."""

@@ -146,7 +146,7 @@ def task_of(
     """
     cache, level = ModelCache() if cache is None else cache, predictor.level
     given = {} if arguments is None else dict(arguments)
-    graphs = _graphs_of_call(predictor, *data, given) if called else _graphs(predictor, data, given)
+    graphs = _graphs_of_call(predictor, data, given) if called else _graphs(predictor, data, given)
     shown = None if called else data
     if level == "graph":
         if graph_index is not None:
@@ -185,9 +185,9 @@ def task_of(
     return LinkTask(predictor, graph, edge_label_index, index, target, **known)
 
 
-def _graphs_of_call(predictor: Predictor, x: Any, edge_index: Any, arguments: dict[str, Any]) -> Sequence[Any]:
+def _graphs_of_call(predictor: Predictor, data: tuple[Any, Any], arguments: dict[str, Any]) -> Sequence[Any]:
     """Makes checked graphs of features, edges and further arguments, plain or by type."""
-    model, level = predictor.model, predictor.level
+    (x, edge_index), model, level = data, predictor.model, predictor.level
     if isinstance(x, Mapping) or isinstance(edge_index, Mapping):
         if level == "graph" and arguments.pop("batch_dict", None) is not None:
             raise InstanceError("One call explains one heterogeneous graph. Leave 'batch_dict' out.")
