@@ -23,7 +23,7 @@ from gflowexplainer.flow.states import States
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.subgraphs import Subgraphs, kept_mask, place_keys
 from gflowexplainer.model.target import TINY
-from gflowexplainer.ops.segments import pointers, ranges, segment_logsumexp
+from gflowexplainer.ops.segments import pointers, ranges, segment_argmax, segment_logsumexp
 from gflowexplainer.ops.sorting import find_sorted
 from gflowexplainer.rewards.prediction import PredictionReward
 from gflowexplainer.sampler import FlowSampler
@@ -153,6 +153,7 @@ class ExactPolicy:
                 child = found.child[entry]
                 leaving = segment_logsumexp(self.flow[child] + self.into[child], state[entry] - low, high - low)
                 self.flow[low:high] = torch.logaddexp(self.flow[low:high], leaving)
+        self.largest = states.subgraphs[segment_argmax(self.stop, states.instance, len(instances))]
         keys = place_keys(instances, states.subgraphs)
         self.order = torch.argsort(keys)
         self.keys = keys[self.order]
@@ -199,8 +200,16 @@ class Case:
                 instances, which, begin, reading.max_nodes, choose, keys, cuts=False, ordered=True
             )  # fmt: skip
         found = self._of_draws(draws["sampled"], reward, reading.max_nodes)
+        if isinstance(policy, ExactPolicy):
+            found |= self.of_largest(policy)
         order, *_ = _by_node(draws["greedy"], reward, reading.max_nodes)
         return found | {"greedy, order": pooled_auc(order[:, self.ends].amin(dim=1)[0], self.positive)}
+
+    def of_largest(self, policy: ExactPolicy) -> dict[str, float]:
+        """Scores the subgraph that has the largest reward of all in each instance."""
+        inside = torch.zeros(self.subject.instances.num_nodes, dtype=torch.double)
+        inside[policy.largest.members[policy.largest.filled]] = 1
+        return {"best of all, inside": pooled_auc(inside[self.ends].prod(dim=0), self.positive)}
 
     def _of_draws(self, rollouts: Rollouts, reward: ReadingReward, bound: int) -> dict[str, float]:
         order, chance, prefix, value = _by_node(rollouts, reward, bound)
