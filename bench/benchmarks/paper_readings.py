@@ -168,9 +168,9 @@ def optimum_table(found: Mapping[str, list[tuple[Reading, Scores]]]) -> Table:
         cells = []
         for of in found.values():
             there = [s for r, s in of if (r.reward, r.sign, r.view) == (reward, sign, view)]
-            every = {name: [max(scores[name] for scores in there)] for name in (there[0] if there else ())}
-            one = best_of(every, SINGLE)[0]
-            cells.append(f"{best_of(every)[0]:.3f} ({one:.3f})" if there else NOT_THERE)
+            best = max((value for scores in there for value in scores.values()), default=None)
+            single = (value for scores in there for name, value in scores.items() if name.startswith(SINGLE))
+            cells.append(NOT_THERE if best is None else f"{best:.3f} ({max(single):.3f})")
         rows.append((f"{reward}, {'minus cross-entropy' if sign > 0 else 'sign as printed'}, {view}", *cells))
     heads = ("reward", *(TITLES[dataset] for dataset in found))
     rows.append(("printed AUC", *(f"{AUC['GFlowExplainer'][dataset].mean:.3f}" for dataset in found)))
