@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graphs.inputs import input_graph, without_batch
+from gflowexplainer.graphs.inputs import DeferredList, input_graph, without_batch
 from gflowexplainer.testing import GraphModel, NodeModel, cycle, house
 
 
@@ -38,3 +38,17 @@ def test_nothing_is_read():
     x, edges = torch.empty(10**9, 16, device="meta"), torch.empty(2, 10**10, dtype=torch.long, device="meta")
     graph = input_graph(x, edges, {}, NodeModel().to("meta"))
     assert graph.detached().x.size(0) == 10**9
+
+
+def test_items_of_a_list_are_computed_whenever_they_are_asked_for():
+    calls = []
+    squares = DeferredList(5, lambda place: calls.append(place) or place * place)
+    assert len(squares) == 5
+    assert calls == []
+    assert squares[3] == 9
+    assert squares[-1] == 16
+    assert squares[1:3] == [1, 4]
+    assert calls == [3, 4, 1, 2]
+    assert list(squares) == [0, 1, 4, 9, 16]
+    with pytest.raises(IndexError):
+        squares[5]

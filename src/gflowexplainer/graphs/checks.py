@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
+from gflowexplainer.ops.devices import device_of
 
 
 def check_parts(graph: Data, where: str = "the graph") -> None:
@@ -99,3 +101,13 @@ def check_index(
             f"'index' names node {int(wrong[0])}, but {where} has {num_nodes} nodes. Pass ids in [0, {num_nodes})."
         )
     return nodes
+
+
+def check_devices(given: Mapping[str, Any], model: nn.Module, default: torch.device) -> None:
+    """Refuses tensors ``given`` by name that are not where the model is; without weights, that is ``default``."""
+    if not isinstance(model, nn.Module):
+        return
+    own = device_of(model, default)
+    for name, value in given.items():
+        if isinstance(value, Tensor) and value.device != own:
+            raise InstanceError(f"'{name}' is on {value.device}, but the model on {own}. Move one of them.")

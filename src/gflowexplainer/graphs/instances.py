@@ -23,10 +23,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graphs.arguments import join_arguments, slice_arguments
 from gflowexplainer.graphs.checks import check_features, check_finite, check_graph, check_index, check_parts
 from gflowexplainer.graphs.flat_graphs import FAR, WIDE, FlatGraphs
 from gflowexplainer.graphs.index import GraphIndex
+from gflowexplainer.graphs.inputs import join_arguments, slice_arguments
 from gflowexplainer.graphs.neighborhoods import everything, reach, surround
 from gflowexplainer.ops.hashed_random import combine
 from gflowexplainer.ops.segments import Array, pointers, ranges, segment_ids

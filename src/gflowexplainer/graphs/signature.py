@@ -56,6 +56,14 @@ def _parameters_after_self(function: Callable[..., Any]) -> dict[str, inspect.Pa
     return dict(inspect.signature(function.__get__(object())).parameters)
 
 
+def further_parameters(model: nn.Module) -> list[inspect.Parameter]:
+    """Returns the parameters after features and edges that can be passed by name."""
+    if not isinstance(model, nn.Module):
+        return []
+    parameters = list(forward_parameters(model).values())[2:]
+    return [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
 def takes_everything(model: nn.Module) -> bool:
     """Whether a model is called by a function of the user's, which reads from the graph what it needs."""
     return isinstance(model, Adapted) and model.call is not None
@@ -69,30 +77,21 @@ def named_arguments(model: nn.Module) -> tuple[str, ...] | None:
 def argument_names(model: nn.Module, graph: Data) -> list[str]:
     """Names what a model takes of a graph after features and edges."""
     if takes_everything(model):
-        return [name for name, value in graph.items() if _of_nodes_or_edges(name, value, graph)]
+        return [name for name, value in graph.items() if _is_input(name, value, graph)]
     named = named_arguments(model)
-    if named is not None:
-        return list(named)
-    parameters = list(forward_parameters(model).values())[2:]
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return [p.name for p in further_parameters(model)] if named is None else list(named)
 
 
 def missing_arguments(model: nn.Module, given: Any) -> list[str]:
     """Names what a model must be given after features and edges, and is not."""
     if takes_everything(model) or named_arguments(model) is not None:
         return []
-    ours = ("batch", "edge_label_index")
-    return [
-        p.name
-        for p in list(forward_parameters(model).values())[2:]
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        and p.default is p.empty
-        and p.name not in ours
-        and p.name not in given
-    ]
+    known = {"batch", "edge_label_index", *given}
+    return [p.name for p in further_parameters(model) if p.default is p.empty and p.name not in known]
 
 
-def _of_nodes_or_edges(name: str, value: Any, graph: Data) -> bool:
+def _is_input(name: str, value: Any, graph: Data) -> bool:
+    """Whether an attribute of a graph may be meant for the model: it has one row a node or an edge."""
     if not isinstance(value, Tensor) or value.dim() == 0 or value.layout != torch.strided:
         return False
     if name in _NOT_INPUT or name.endswith("_mask"):

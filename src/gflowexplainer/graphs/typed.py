@@ -8,7 +8,7 @@ model takes them, can be put together again with the nodes and edges that are le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import InstanceError
+from gflowexplainer.ops.segments import ranges
 
 EdgeType = tuple[str, str, str]
 NodeId = tuple[str, int]
@@ -88,17 +89,11 @@ class TypedGraph:
 
     def name(self, node: int) -> NodeId:
         """Names a node of the flat graph as the user does: its type, and its id among those of that type."""
-        for node_type in reversed(self.node_types):
-            if node >= self.node_ptr[node_type]:
-                return node_type, node - self.node_ptr[node_type]
-        raise InstanceError(f"There is no node {node}.")
+        return _place(self.node_ptr, node)
 
     def name_edge(self, edge: int) -> tuple[EdgeType, int]:
         """Names an edge of the flat graph: its relation, and its id among the edges of that."""
-        for relation in reversed(self.edge_types):
-            if edge >= self.edge_ptr[relation]:
-                return relation, edge - self.edge_ptr[relation]
-        raise InstanceError(f"There is no edge {edge}.")
+        return _place(self.edge_ptr, edge)
 
     def stores(self) -> dict[Any, dict[str, Any]]:
         """Returns the tensors by node type and relation, under the names that they have in a ``HeteroData``."""
@@ -114,10 +109,14 @@ class TypedGraph:
 
     def detached(self) -> TypedGraph:
         """Cuts the tensors off from any gradient."""
-        nodes = {name: {key: v.detach() for key, v in values.items()} for name, values in self.node_values.items()}
-        edges = {name: {key: v.detach() for key, v in values.items()} for name, values in self.edge_values.items()}
-        shared = {name: v.detach() if isinstance(v, Tensor) else v for name, v in self.shared.items()}
-        return TypedGraph(self.node_counts, self.edge_index_dict, nodes, edges, shared, self.numbered)
+
+        def free(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: free(each) for key, each in value.items()}
+            return value.detach() if isinstance(value, Tensor) else value
+
+        values = {name: free(getattr(self, name)) for name in ("node_values", "edge_values", "shared")}
+        return replace(self, **values)
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns all tensors by a name of their own."""
@@ -172,14 +171,24 @@ class TypedGraph:
 
     def flat_arguments(self) -> dict[str, Tensor]:
         """Returns type and row of each node and edge of the flat graph, ``[N]`` and ``[E]``."""
-        sizes = [edges.size(1) for edges in self.edge_index_dict.values()]
-        nodes, edges = list(self.node_counts.values()), sizes
-        return {
-            NODE_TYPE: _number(nodes, self.device),
-            NODE_ROW: torch.cat([torch.arange(count, device=self.device) for count in nodes]),
-            EDGE_TYPE: _number(edges, self.device),
-            EDGE_ROW: torch.cat([torch.arange(count, device=self.device) for count in edges]),
-        }
+        nodes = torch.tensor(list(self.node_counts.values()), device=self.device)
+        edges = torch.tensor([each.size(1) for each in self.edge_index_dict.values()], device=self.device)
+        node_type, node_row = ranges(torch.zeros_like(nodes), nodes)
+        edge_type, edge_row = ranges(torch.zeros_like(edges), edges)
+        return {NODE_TYPE: node_type, NODE_ROW: node_row, EDGE_TYPE: edge_type, EDGE_ROW: edge_row}
+
+
+def _place(first: Mapping[Any, int], position: int) -> tuple[Any, int]:
+    """Finds the section that a position lies in, of sections that begin at ``first``, and where in it."""
+    key = next(key for key in reversed(first) if position >= first[key])
+    return key, position - first[key]
+
+
+def flat_tensors(typed: TypedGraph) -> dict[str, Tensor]:
+    """Computes the tensors of the flat form of a heterogeneous graph."""
+    typed.check_ids()
+    free = typed.detached()
+    return {"x": free.flat_features(), "edge_index": free.flat_edges(), **free.flat_arguments()}
 
 
 def flat_list(graphs: list[TypedGraph]) -> tuple[TypedGraph, list[dict[str, Tensor]]]:
@@ -187,68 +196,50 @@ def flat_list(graphs: list[TypedGraph]) -> tuple[TypedGraph, list[dict[str, Tens
 
     Types and relations that a graph lacks have no rows of it.
     """
-    node_types = tuple(dict.fromkeys(t for graph in graphs for t in graph.node_types))
-    edge_types = tuple(dict.fromkeys(t for graph in graphs for t in graph.edge_types))
-    whole = [_completed(graph.detached(), node_types, edge_types, graphs) for graph in graphs]
-    flat = []
-    nodes, edges = dict.fromkeys(node_types, 0), dict.fromkeys(edge_types, 0)
-    for graph in whole:
-        graph.check_ids()
-        tensors = {"x": graph.flat_features(), "edge_index": graph.flat_edges(), **graph.flat_arguments()}
-        for row, kind, first in ((NODE_ROW, NODE_TYPE, nodes), (EDGE_ROW, EDGE_TYPE, edges)):
-            tensors[row] = tensors[row] + torch.tensor(list(first.values()), device=graph.device)[tensors[kind]]
+    node_types = dict.fromkeys(t for graph in graphs for t in graph.node_types)
+    none = {key: edges[:, :0] for graph in graphs for key, edges in graph.edge_index_dict.items()}
+    whole = [
+        replace(
+            graph.detached(),
+            node_counts={key: graph.node_counts.get(key, 0) for key in node_types},
+            edge_index_dict={key: graph.edge_index_dict.get(key, edges) for key, edges in none.items()},
+        )
+        for graph in graphs
+    ]
+    nodes = _completed([graph.node_values for graph in whole], [graph.node_counts for graph in whole])
+    sizes = [{key: edges.size(1) for key, edges in graph.edge_index_dict.items()} for graph in whole]
+    edges = _completed([graph.edge_values for graph in whole], sizes)
+    flat, rows = [], {NODE_ROW: dict.fromkeys(node_types, 0), EDGE_ROW: dict.fromkeys(none, 0)}
+    for graph, own, of_edges, size in zip(whole, nodes, edges, sizes, strict=True):
+        tensors = flat_tensors(replace(graph, node_values=own, edge_values=of_edges))
+        for row, kind, counts in ((NODE_ROW, NODE_TYPE, graph.node_counts), (EDGE_ROW, EDGE_TYPE, size)):
+            tensors[row] = tensors[row] + torch.tensor(list(rows[row].values()), device=graph.device)[tensors[kind]]
+            rows[row] = {key: before + counts[key] for key, before in rows[row].items()}
         flat.append(tensors)
-        nodes = {key: count + graph.node_counts[key] for key, count in nodes.items()}
-        edges = {key: count + graph.edge_index_dict[key].size(1) for key, count in edges.items()}
-
-    def joined(name: str) -> dict[str, dict[Any, Tensor]]:
-        parts = [getattr(graph, name) for graph in whole]
-        return {
-            argument: {key: torch.cat([part[argument][key] for part in parts]) for key in parts[0][argument]}
-            for argument in parts[0]
-        }
-
-    storage = TypedGraph(
-        nodes, whole[0].edge_index_dict, joined("node_values"), joined("edge_values"), graphs[0].shared,
-        graphs[0].numbered,
-    )  # fmt: skip
+    storage = replace(whole[0], node_counts=rows[NODE_ROW], node_values=_joined(nodes), edge_values=_joined(edges))
     return storage, flat
 
 
-def _completed(
-    graph: TypedGraph, node_types: tuple[str, ...], edge_types: tuple[EdgeType, ...], others: list[TypedGraph]
-) -> TypedGraph:
-    """Gives a graph all types and relations of others, without nodes and edges where it has none."""
+def _completed(values: list[dict[str, dict[Any, Tensor]]], counts: list[dict[Any, int]]) -> list[dict[str, Any]]:
+    """Gives each graph the arguments and types that others have, without rows where it has no nodes or edges."""
+    like = {(name, key): v[:0] for graph in values for name, own in graph.items() for key, v in own.items()}
+    result = []
+    for graph, sizes in zip(values, counts, strict=True):
+        found: dict[str, Any] = {}
+        for (name, key), empty in like.items():
+            value = graph.get(name, {}).get(key, empty)
+            if value.size(0) != sizes[key]:
+                raise InstanceError(f"'{name}' of {key!r} is missing in one of the graphs. Set it in all.")
+            found.setdefault(name, {})[key] = value
+        result.append(found)
+    return result
 
-    def like(name: str, argument: str, key: Any) -> Tensor | None:
-        found = (getattr(other, name).get(argument, {}).get(key) for other in others)
-        some = next((value for value in found if value is not None), None)
-        return None if some is None else some[:0].detach()
 
-    def filled(name: str, keys: tuple[Any, ...], counts: Mapping[Any, int]) -> dict[str, dict[Any, Tensor]]:
-        arguments = dict.fromkeys(argument for other in others for argument in getattr(other, name))
-        result: dict[str, dict[Any, Tensor]] = {}
-        for argument in arguments:
-            own, result[argument] = getattr(graph, name).get(argument, {}), {}
-            for key in keys:
-                value = own.get(key, like(name, argument, key))
-                if value is None:
-                    continue
-                if value.size(0) != counts.get(key, 0):
-                    raise InstanceError(f"'{argument}' of {key!r} is missing in one of the graphs. Set it in all.")
-                result[argument][key] = value
-        return result
-
-    sizes = {key: edges.size(1) for key, edges in graph.edge_index_dict.items()}
-    none = next(iter(graph.edge_index_dict.values()))[:, :0]
-    return TypedGraph(
-        {key: graph.node_counts.get(key, 0) for key in node_types},
-        {key: graph.edge_index_dict.get(key, none) for key in edge_types},
-        filled("node_values", node_types, graph.node_counts),
-        filled("edge_values", edge_types, sizes),
-        graph.shared,
-        graph.numbered,
-    )
+def _joined(values: list[dict[str, Any]]) -> dict[str, dict[Any, Tensor]]:
+    """Puts the rows of all graphs behind each other, by argument and type."""
+    return {
+        name: {key: torch.cat([graph[name][key] for graph in values]) for key in own} for name, own in values[0].items()
+    }
 
 
 def narrow(x: Tensor) -> Tensor:
@@ -259,7 +250,3 @@ def narrow(x: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(width)
     signs = torch.randint(0, 2, (width, COLUMNS), generator=generator).float() * 2 - 1
     return x.float() @ (signs / width**0.5).to(x.device)
-
-
-def _number(counts: list[int], device: torch.device) -> Tensor:
-    return torch.repeat_interleave(torch.arange(len(counts), device=device), torch.tensor(counts, device=device))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,9 +9,9 @@ from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
 from gflowexplainer.errors import InstanceError
-from gflowexplainer.graphs.checks import check_shape
+from gflowexplainer.graphs.checks import check_devices, check_shape
+from gflowexplainer.graphs.signature import further_parameters
 from gflowexplainer.graphs.typed import EdgeType, TypedGraph
-from gflowexplainer.ops.devices import device_of
 
 _IDS = ("n_id_dict", "node_id_dict")
 """Arguments that are numbered by us where the user's graph does not have them."""
@@ -33,7 +32,7 @@ def typed_graph(data: HeteroData, model: nn.Module, arguments: Mapping[str, Any]
     edges = {key: data[key].get("edge_index") for key in data.edge_types}
     edges = {key: value for key, value in edges.items() if value is not None}
     given: dict[str, Any] = {"x_dict": {t: data[t]["x"] for t in data.node_types if "x" in data[t]}}
-    for name in _parameters(model):
+    for name in (parameter.name for parameter in further_parameters(model)):
         if name in ("batch", "batch_dict", "batch_size", "edge_label_index", "edge_label_index_dict"):
             continue
         if name.endswith("_dict"):
@@ -85,9 +84,10 @@ def checked_graph(
             edge_values[name] = _by_key(name, value, sizes)
         else:
             node_values[name] = _by_key(name, value, named)
-    numbered = tuple(name for name in _IDS if name in _parameters(model) and name not in node_values)
+    taken = {parameter.name for parameter in further_parameters(model)}
+    numbered = tuple(name for name in _IDS if name in taken and name not in node_values)
     graph = TypedGraph(dict(named), dict(edge_index_dict), node_values, edge_values, shared, numbered)
-    _check_devices(graph, model)
+    check_devices(graph.tensors(), model, graph.device)
     return graph
 
 
@@ -134,23 +134,5 @@ def _check_relation(key: Any, edges: Any, counts: Mapping[str, int]) -> None:
     check_shape(edges, f"relation {key!r}")
 
 
-def _check_devices(graph: TypedGraph, model: nn.Module) -> None:
-    """Refuses a graph that is not where the model is."""
-    if not isinstance(model, nn.Module):
-        return
-    device = device_of(model, graph.device)
-    for name, value in graph.tensors().items():
-        if value.device != device:
-            raise InstanceError(f"'{name}' is on {value.device}, but the model on {device}. Move one of them.")
-
-
 def _listed(keys: Mapping[Any, Any]) -> str:
     return ", ".join(map(repr, keys)) or "none"
-
-
-def _parameters(model: nn.Module) -> list[str]:
-    """Names what the model's ``forward`` takes after features and edges."""
-    if not isinstance(model, nn.Module):
-        return []
-    parameters = list(inspect.signature(model.forward).parameters.values())[2:]
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

@@ -18,9 +18,8 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.utils import to_torch_coo_tensor, to_torch_csc_tensor, to_torch_csr_tensor
 
 from gflowexplainer.errors import ConfigError, InstanceError
-from gflowexplainer.graphs.inputs import CARRIED, listed
+from gflowexplainer.graphs.inputs import CARRIED, DeferredList, listed
 from gflowexplainer.graphs.signature import Adapted, forward_parameters, takes_everything
-from gflowexplainer.ops.deferred import DeferredList
 
 Adapt = Callable[[nn.Module, "InputForm"], nn.Module]
 WEIGHTS = CARRIED

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gflowexplainer.graphs.inputs import InputGraph, flat_graph, flat_tensors
-from gflowexplainer.graphs.typed import TypedGraph
+from gflowexplainer.graphs.inputs import InputGraph, flat_graph
+from gflowexplainer.graphs.typed import TypedGraph, flat_tensors
 from gflowexplainer.model.adapter import InputForm, ModelAdapter
 from gflowexplainer.model.observer import KnownGraph
 from gflowexplainer.model.predictor import Predictor

@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gflowexplainer.graphs.arguments import slice_arguments
 from gflowexplainer.graphs.checks import check_finite
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import InputGraph
+from gflowexplainer.graphs.inputs import InputGraph, slice_arguments
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.neighborhoods import Reach, reach, surround
 from gflowexplainer.model.predictor import Predictor

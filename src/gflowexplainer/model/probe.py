@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gflowexplainer.errors import ModelError
-from gflowexplainer.graphs.arguments import slice_arguments
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import InputGraph
+from gflowexplainer.graphs.inputs import InputGraph, slice_arguments
 from gflowexplainer.model.locality import Locality
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.witness import Witness

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, HeteroData
 from torch_geometric.explain import ModelConfig
 
 from gflowexplainer.errors import InstanceError, ModelError
-from gflowexplainer.graphs.inputs import InputGraph, input_graph, input_graphs, listed, without_batch
+from gflowexplainer.graphs.inputs import DeferredList, InputGraph, input_graph, input_graphs, listed, without_batch
 from gflowexplainer.graphs.links import DETOUR
 from gflowexplainer.graphs.signature import forward_parameters
 from gflowexplainer.graphs.typed import EdgeType, TypedGraph, flat_list
@@ -23,7 +23,6 @@ from gflowexplainer.model.one_graph import LinkTask, NodeTask
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.task import GraphTask, Task
 from gflowexplainer.model.typed import TypedPredictor, find_node_type
-from gflowexplainer.ops.deferred import DeferredList
 from gflowexplainer.ops.memory import model_budget
 
 
