@@ -257,7 +257,7 @@ def rows_of(name: str, value: object, num_nodes: int, num_edges: int) -> str | N
 
 def slice_arguments(
     arguments: Mapping[str, Any], num_nodes: int, num_edges: int, node_id: Tensor, edge_id: Tensor
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Any]:
     """Sorts arguments of the model into per-node, per-edge and shared ones, and cuts the first two."""
     sorted_out: dict[str, dict[str, Any]] = {"node_arguments": {}, "edge_arguments": {}, "shared_arguments": {}}
     for name, value in arguments.items():
