@@ -209,7 +209,8 @@ def flat_list(graphs: list[TypedGraph]) -> tuple[TypedGraph, list[dict[str, Tens
     nodes = _completed([graph.node_values for graph in whole], [graph.node_counts for graph in whole])
     sizes = [{key: edges.size(1) for key, edges in graph.edge_index_dict.items()} for graph in whole]
     edges = _completed([graph.edge_values for graph in whole], sizes)
-    flat, rows = [], {NODE_ROW: dict.fromkeys(node_types, 0), EDGE_ROW: dict.fromkeys(none, 0)}
+    flat = list[dict[str, Tensor]]()
+    rows: dict[str, dict[Any, int]] = {NODE_ROW: dict.fromkeys(node_types, 0), EDGE_ROW: dict.fromkeys(none, 0)}
     for graph, own, of_edges, size in zip(whole, nodes, edges, sizes, strict=True):
         tensors = flat_tensors(replace(graph, node_values=own, edge_values=of_edges))
         for row, kind, counts in ((NODE_ROW, NODE_TYPE, graph.node_counts), (EDGE_ROW, EDGE_TYPE, size)):
