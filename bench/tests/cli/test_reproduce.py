@@ -33,7 +33,7 @@ def toys(monkeypatch):
 
     found = {name: f"toy_{name}" for name in ("first", "second", "third")}
     for name, module in found.items():
-        one = Experiment(name, f"The {name}", "Claims.", "Method.", partial(plan, name), present)
+        one = Experiment(name, f"The {name}", partial(plan, name), present)
         monkeypatch.setitem(sys.modules, module, SimpleNamespace(EXPERIMENT=one))
     monkeypatch.setattr(registry_of_experiments, "_MODULES", found)
     return wrong
