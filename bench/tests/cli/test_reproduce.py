@@ -34,8 +34,8 @@ def toys(monkeypatch):
     found = {name: f"toy_{name}" for name in ("first", "second", "third")}
     for name, module in found.items():
         one = Experiment(name, f"The {name}", partial(plan, name), present)
-        monkeypatch.setitem(sys.modules, module, SimpleNamespace(EXPERIMENT=one))
-    monkeypatch.setattr(registry_of_experiments, "_MODULES", found)
+        monkeypatch.setitem(sys.modules, f"gflowbench.paper.{module}", SimpleNamespace(EXPERIMENT=one))
+    monkeypatch.setattr(registry_of_experiments, "EXPERIMENTS", {n: f"{m}:EXPERIMENT" for n, m in found.items()})
     return wrong
 
 
@@ -118,6 +118,6 @@ def test_what_does_not_exist_is_answered_in_one_line(words, answer, workspace, i
 def test_a_real_experiment_end_to_end(workspace, invoke):
     result = invoke("reproduce", "dataset-table", "--fast")
     assert result.exit_code == 0, result.output
-    assert "What is in the datasets" in result.stdout
+    assert "Dataset statistics" in result.stdout
     folder = workspace / "runs" / "reproduce-fast" / "dataset-table"
     assert "| Tree-Grid, edges | 3410 |" in (folder / "results.md").read_text()
