@@ -1,11 +1,9 @@
 """Runs the command line with the commands of research: ``python -m gflowbench``, also where nothing is installed."""
 
+from gflowbench.cli import datasets, demo, evaluate, leaderboard, reproduce
 from gflowexplainer.cli.application import app
 
 if __name__ == "__main__":
-    # After the application, which loads these commands itself where the package is installed.
-    from gflowbench.cli import datasets, demo, evaluate, leaderboard, reproduce
-
     known = {command.callback for command in app.registered_commands}
     for command in (
         demo.demonstrate,
