@@ -79,13 +79,14 @@ class _OneGraph:
         kept = self.known.whole is not None
         instances = self.cut(nodes)
         seen = self.observer.at(instances)
-        if self._gap(instances, seen) and kept:
+        gap = self._gap(instances, seen)
+        if gap and kept:
             self.known.forget()
             self.predictor.known.localities.clear()
             self.settle(settled(self.predictor, self.graph, self.index))
             instances = self.cut(nodes)
             seen = self.observer.at(instances)
-        gap = self._gap(instances, seen)
+            gap = self._gap(instances, seen)
         if gap and self.predictor.given_hops is None:
             self.settle(widened(self.predictor, self.graph))
             instances = self.cut(nodes)

@@ -170,7 +170,8 @@ def task_of(
         predictor = TypedPredictor.of(predictor, graph, node_type, edge_type)
         graph = cache.flat(graph)
     elif (node_type if level == "node" else edge_type) is not None:
-        raise InstanceError("'node_type' and 'edge_type' belong to a HeteroData. Leave them out.")
+        name = "node_type" if level == "node" else "edge_type"
+        raise InstanceError(f"'{name}' belongs to a HeteroData. Leave it out.")
     known: dict[str, Any] = {"graph_index": graph_index, "limit": limit, "data": shown, "cache": cache}
     if level == "node":
         return NodeTask(predictor, graph, index, target, at_hand=at_hand, **known)
