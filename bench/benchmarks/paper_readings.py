@@ -133,7 +133,7 @@ def search(cells: Cells, dataset: str) -> tuple[list[tuple[dict[str, Any], Found
     """Changes one choice at a time, then keeps adding the change that moved most; returns both steps and the end."""
     base, single = Reading(), changes(dataset)
     alone = cells.of(dataset, [base, *(replace(base, **change) for change in single)])
-    rows = list(zip([{}, *single], alone, strict=True))
+    rows: list[tuple[dict[str, Any], Found]] = list(zip([{}, *single], alone, strict=True))
     current, printed = base, best_of(alone[0])[0]
     best = printed
     for change, found in sorted(rows[1:], key=lambda row: -best_of(row[1])[0]):
@@ -207,8 +207,8 @@ def main(arguments: Sequence[str] = ()) -> int:
                 told = (label, _words(_difference(reading)), str(Spread.of(of.get(name, []))), name)
                 nearest.append((TITLES[dataset], f"{AUC['GFlowExplainer'][dataset].mean:.3f}", *told))
     if nearest:
-        heads = ("dataset", "printed", "", "reading", "AUC", "score")
-        tables.insert(0, Table(f"The printed and the nearest reading, {given.seeds} seeds", heads, tuple(nearest)))
+        title = f"The printed and the nearest reading, {given.seeds} seeds"
+        tables.insert(0, Table(title, ("dataset", "printed", "", "reading", "AUC", "score"), tuple(nearest)))
     text = f"`{command_line()}`\n\n{join(tables, 'markdown')}"
     write_text(given.out / "readings.md", text)
     print(text)

@@ -100,7 +100,7 @@ def _molecule(case: Mapping[str, Any], name: str, other: str) -> Scene:
     symbols, count = list(case["symbols"]), len(case["symbols"])
     read = read_molecule(smiles_of(symbols, torch.from_numpy(ends.T.copy()), case["orders"]), count)
     plain = isinstance(read, str)
-    place = BOND * layout(count, ends.tolist()) if isinstance(read, str) else read.place
+    place = BOND * layout(count, [(i, j) for i, j in ends.tolist()]) if isinstance(read, str) else read.place
     chosen, best = np.array(case["nodes"][name], dtype=float), np.array(case["best"], dtype=float)
     scores = np.zeros(count)
     np.maximum.at(scores, ends, best[:, None])

@@ -169,7 +169,7 @@ def _learning(name: str, subject: Subject, lengths: Lengths) -> _Learning | None
         return _Learning(0, lengths.epochs if lengths.short else usual, usual, brief)
     if name != PAPER:
         return None
-    settings = create(name).settings  # type: ignore[attr-defined]
+    settings = create(name).settings
     batches = -(-len(subject) // settings.batch_size)
     usual = settings.epochs if not settings.max_updates else min(settings.epochs, settings.max_updates / batches)
     small = {"max_nodes": 8} if lengths.short else {}
