@@ -95,7 +95,7 @@ class Settings:
     """
 
     max_nodes: int = 20
-    min_nodes: int = 2
+    min_nodes: int = 1
     reward: RewardType = RewardType.evidence
     direction: Direction = Direction.any
     max_graph_nodes: int = 1000

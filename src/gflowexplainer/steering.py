@@ -11,16 +11,20 @@ POOLING = 10.0
 """Instances of a class at which it is described half by its own weights and half by those of all classes."""
 MAX_KINDS = 16
 """Directions that the nodes of one source of kinds are told apart by, at most."""
-SPARSE = 8.0
-"""Neighbours up to which each edge counts fully: those of rings, houses and molecules do, those among hubs do not."""
-STEEP = 4.0
-"""Single losses count as far as they add up to what pieces bring near the whole instance, and steeply less where they
-do not: a model that knows several ways to its answer loses little without any one node, whatever it looks at."""
-CLEAR = 0.7
+EXPLAINED, ADDED_UP = 2.0, 4.0
+"""Powers of the share of the variance that kinds explain, and that single losses add up to, by which each counts. For
+losses it is higher: a model that knows several ways to its answer loses little without any one node, whatever it looks
+at."""
+CLEAR = 0.5
 """Share of the evidence of the loudest node at which one speaks clearly; what speaks louder counts no more, so that a
 whole motif is found and not its loudest corner."""
 LEAST_SPREAD = 0.2
 """Share of the usual spread of evidence that an instance has at least, or noise would be blown up."""
+SILENT = 0.25
+"""Nodes that say nothing and count in the mean of every subgraph, so that of equal nodes all are better than some."""
+ENDING = 0.5
+"""Chance that random growth ends after a node: of two explanations that say as much, one that is a node larger is half
+as probable."""
 BETA = 6.0
 """A subgraph that stands out by one spread of the reward is e^6 times as probable as the usual one."""
 PRICE = 0.01

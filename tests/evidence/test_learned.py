@@ -60,18 +60,18 @@ def test_what_was_learned_survives_a_file():
     graphs = coloured()
     inputs = embedded(graphs)
     learned = learn(inputs, 0)
-    assert learned.kinds.basis.shape == (2, 2)  # what the model embeds nodes in
+    assert [tuple(one.kinds.basis.shape) for one in learned.shared] == [(3, 3), (2, 2)]  # features, embeddings
     tensors = learned.tensors()
     again = Learned.from_tensors(dict(sorted(tensors.items())))
     for name, tensor in again.tensors().items():
         assert torch.equal(tensor, tensors[name]), name
-    assert (again.removal, again.explained, again.trust) == (learned.removal, learned.explained, learned.trust)
+    assert (again.removal, again.explained, again.added_up) == (learned.removal, learned.explained, learned.added_up)
     one, other = learned.evidence(inputs), again.evidence(inputs)
     for name in ("node", "edge", "counted", "spreads", "lost"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name
 
 
-@pytest.mark.parametrize("name", ["weight", "usual", "numbers", "basis"])
+@pytest.mark.parametrize("name", ["weight_0", "usual", "numbers", "basis_0"])
 def test_tensors_that_are_missing_are_noticed(name):
     tensors = learn(inputs_of(coloured(2)), 0).tensors()
     del tensors[name]
@@ -91,8 +91,8 @@ def test_evidence_of_other_features_is_refused():
 def test_the_same_seed_learns_the_same_and_single_instances_see_the_same():
     inputs = inputs_of(coloured())
     one, two, other = (learn(inputs, seed) for seed in (0, 0, 1))
-    assert torch.equal(one.weight, two.weight)
-    assert not torch.equal(one.weight, other.weight)
+    assert torch.equal(one.shared[0].weight, two.shared[0].weight)
+    assert not torch.equal(one.shared[0].weight, other.shared[0].weight)
     every, alone = one.evidence(inputs), one.evidence(inputs.select(torch.tensor([3])))
     torch.testing.assert_close(every.node[inputs.instances.owner == 3], alone.node, rtol=1e-5, atol=1e-5)
 

@@ -1,7 +1,7 @@
-"""By what nodes are told apart: by what the model makes of them.
+"""How nodes are told apart: by their features, and by what the model makes of them.
 
-Around nodes of a classifier that is what it predicts at each of them, elsewhere what it embeds each of them in. Nodes
-of a model that shows neither are told apart by their features, where these are few.
+Around nodes of a classifier, what the model makes of a node is its prediction there; elsewhere it is the embedding.
+Features say what a node is by itself, embeddings also what it is part of.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from gflowexplainer.steering import MAX_KINDS
 
 _FAR = 3.0
 """Spreads beyond which a node is no more of a kind: a heavy tail would otherwise be all that is learned."""
+_WIDEST = 128
+"""Features beyond which they name single nodes, not kinds."""
 
 
 def directions(x: Tensor) -> Tensor:
@@ -50,17 +52,15 @@ class Kinds:
     spread: Tensor
 
     @classmethod
-    def of(cls, inputs: TaskInputs) -> Kinds:
-        """Finds out along what the nodes of some instances differ."""
-        seen = _seen(inputs)
+    def of(cls, seen: Tensor) -> Kinds:
+        """Finds out along what nodes with the numbers ``seen`` ``[n, R]`` differ."""
         basis = directions(seen)
         along = seen @ basis
         spread = (along - along.mean(dim=0)).square().mean(dim=0).sqrt()
         return cls(basis, torch.where(spread > 1e-9, spread, 1.0))
 
-    def columns(self, inputs: TaskInputs) -> Tensor:
+    def columns(self, seen: Tensor) -> Tensor:
         """Returns how much each node is of each kind, shape ``[n, D]``, in spreads and within a few of them."""
-        seen = _seen(inputs)
         if seen.size(1) != self.basis.size(0):
             raise ConfigError(
                 f"Nodes were told apart by {self.basis.size(0)} numbers, but these have {seen.size(1)}. "
@@ -85,17 +85,16 @@ class Kinds:
         return Kinds(self.basis.to(device), self.spread.to(device))
 
 
-def _seen(inputs: TaskInputs) -> Tensor:
-    """Returns the numbers that the nodes of some instances can be told apart by, shape ``[n, R]``."""
-    instances, predicted = inputs.instances, inputs.node_prediction
+def descriptions(inputs: TaskInputs) -> list[Tensor]:
+    """Lists what the nodes of some instances can be told apart by, each of shape ``[n, R]``.
+
+    The features come first. They may be too many or none, and the model need not show what it makes of nodes.
+    """
+    instances = inputs.instances
     x = instances.rows() if instances.x.layout == torch.strided else instances.x.new_zeros(instances.num_nodes, 0)
-    few = x if x.size(1) <= MAX_KINDS else x[:, :0]
-    if instances.num_types > 1:
-        # The first columns of typed nodes hold their type.
-        few = x[:, : max(instances.num_types, few.size(1))]
-        return (few if predicted is None else torch.cat([predicted.to(few), few], dim=1)).double()
-    if predicted is not None and inputs.target.label is not None:
-        return predicted.double()
-    if inputs.embedding is not None and instances.other_end is None:
-        return inputs.embedding.double()
-    return few.double()
+    # The first columns of typed nodes hold their type.
+    features = x if x.size(1) <= _WIDEST else x[:, : instances.num_types if instances.num_types > 1 else 0]
+    made = inputs.node_prediction if inputs.target.label is not None else None
+    if made is None and instances.other_end is None:
+        made = inputs.embedding
+    return [features.double()] + ([] if made is None else [made.double()])

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.choices import Removal
-from gflowexplainer.errors import CheckpointError
-from gflowexplainer.evidence.kinds import Kinds
+from gflowexplainer.errors import CheckpointError, ConfigError
+from gflowexplainer.evidence.kinds import Kinds, descriptions
 from gflowexplainer.evidence.losses import node_losses
 from gflowexplainer.evidence.measuring import Measured, measure, random_pieces
 from gflowexplainer.evidence.regression import Regression, added_up, reproducible
@@ -21,7 +21,7 @@ from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted
-from gflowexplainer.steering import CLEAR, LEAST_SPREAD, PIECE, SPARSE, STEEP
+from gflowexplainer.steering import ADDED_UP, CLEAR, EXPLAINED, LEAST_SPREAD, PIECE
 
 _USUAL = 32
 """Random subgraphs of each size that show how much evidence differs within an instance."""
@@ -36,8 +36,8 @@ class Evidence:
         node: Of each node, shape ``[n]``.
         edge: Of each neighbour entry, the same from both ends, shape ``[m]``.
         counted: Whether a node counts in the size of a subgraph: what is in all of them tells none apart, ``[n]``.
-        spreads: Spread per node of random subgraphs of each instance: of what kinds say, of single losses, and of this
-            evidence, shape ``[3, I]``.
+        spreads: Spread per node of random subgraphs of each instance: of each part of this evidence (what kinds say, as
+            often as nodes are told apart, and single losses), and last of all of it, shape ``[S + 2, I]``.
         lost: What the model loses without each node, in its own units, shape ``[n]``.
     """
 
@@ -49,50 +49,34 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Learned:
-    """What kinds of nodes, and the edges between nodes, usually bring.
+class Shared:
+    """What nodes of a kind, and the edges between nodes, usually bring, where nodes are told apart in one way.
 
     Attributes:
         kinds: How nodes are told apart.
         weight: What each column of a description brings, a row for each class and, last, for all, ``[C + 1, P]``.
-        removal: What it means that a node is gone: ``"induced"`` or ``"isolate"``.
         explained: Share of the reproducible variance that is explained where it was not fitted.
-        trust: What single losses count.
-        usual: Usual spread of what kinds say, of single losses, and of both together, shape ``[3]``.
     """
 
     kinds: Kinds
     weight: Tensor
-    removal: str
     explained: float
-    trust: float
-    usual: Tensor
 
-    def evidence(self, inputs: TaskInputs, lost: Tensor | None = None) -> Evidence:
-        """Returns the evidence of some instances: what kinds usually bring plus what is lost without single nodes.
+    def said(self, inputs: TaskInputs, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns what kinds say of every node ``[n]`` and neighbour entry ``[m]``.
 
-        Each counts in units of its own spread, per node of a random subgraph, as far as it predicts the model: what
-        kinds bring by what they explain where they were not fitted, single losses by how far they add up.
+        What a node brings whatever its kind is the same for all and is left out: what counts is evidence per node.
 
         Args:
             inputs: The instances, with what the model predicts for them.
-            lost: What is lost without each node, shape ``[n]``, where it is known already.
+            seen: What nodes are told apart by, shape ``[n, R]``.
         """
-        instances, columns = inputs.instances, self.kinds.columns(inputs)
-        weight = self._weights_of(inputs.target, columns.size(1) + 2 + num_relations(instances))
-        node, edge = _said(instances, columns, weight)
-        lost = node_losses(inputs, self.removal) if lost is None else lost
-        counted = torch.ones(instances.num_nodes, dtype=torch.double, device=node.device)
-        counted[instances.roots], node[instances.roots] = 0.0, 0.0
-        usual = _UsualSubgraphs(instances, counted)
-        shared, single = usual.spread(node, edge, self.usual[0]), usual.spread(lost, None, self.usual[1])
-        said = min(max(self.explained, _UNSURE), 1.0) / shared
-        node = said[instances.owner] * node + self.trust * lost / single[instances.owner]
-        edge = said[instances.owner[instances.neighbor_row]] * edge
-        if inputs.target.label is not None:  # contributions to a value have two signs, and are left as they are
-            node = _levelled(node, instances, counted)
-        both = usual.spread(node, edge, self.usual[2])
-        return Evidence(node, edge, counted, torch.stack([shared, single, both]), lost)
+        instances, columns = inputs.instances, self.kinds.columns(seen)
+        width = columns.size(1)
+        weight = self._weights_of(inputs.target, width + 2 + num_relations(instances))
+        node = (columns * weight[instances.owner, :width]).sum(dim=1)
+        own = weight[instances.owner[instances.neighbor_row], width + 1 :]
+        return node, (_edges(instances) * own).sum(dim=1)
 
     def _weights_of(self, target: Target, width: int) -> Tensor:
         """Returns the weights of each instance, shape ``[I, P]``: those of the class that is explained."""
@@ -110,29 +94,94 @@ class Learned:
             )
         return self.weight[target.label]
 
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned from many instances: what nodes of a kind usually bring, and how far each evidence is to count.
+
+    Attributes:
+        shared: What kinds bring, once for each way to tell nodes apart (:func:`descriptions`).
+        removal: What it means that a node is gone: ``"induced"`` or ``"isolate"``.
+        added_up: Share of what pieces bring near the whole that single losses add up to.
+        usual: Usual spread of what each of ``shared`` says, of single losses, and of all together, shape ``[S + 2]``.
+    """
+
+    shared: tuple[Shared, ...]
+    removal: str
+    added_up: float
+    usual: Tensor
+
+    @property
+    def explained(self) -> float:
+        """Share of the reproducible variance that kinds explain where it was not fitted, in the better way."""
+        return max(shared.explained for shared in self.shared)
+
+    def evidence(self, inputs: TaskInputs, lost: Tensor | None = None) -> Evidence:
+        """Returns the evidence of some instances: what kinds usually bring plus what is lost without single nodes.
+
+        Each part counts in units of its own spread, per node of a random subgraph, by how well it predicts the model.
+
+        Args:
+            inputs: The instances, with what the model predicts for them.
+            lost: What is lost without each node, shape ``[n]``, where it is known already.
+        """
+        instances, seen = inputs.instances, descriptions(inputs)
+        if len(seen) != len(self.shared):
+            raise ConfigError(
+                f"Nodes were told apart in {len(self.shared)} ways, but these are in {len(seen)}. They belong to "
+                "another model or other features; fit again."
+            )
+        lost = node_losses(inputs, self.removal) if lost is None else lost
+        said = [shared.said(inputs, numbers) for shared, numbers in zip(self.shared, seen, strict=True)]
+        parts = [*said, (lost, torch.zeros_like(said[0][1]))]
+        counts = [min(max(shared.explained, _UNSURE), 1.0) ** EXPLAINED for shared in self.shared]
+        counts.append(self.added_up**ADDED_UP)
+        counted = torch.ones(instances.num_nodes, dtype=torch.double, device=lost.device)
+        counted[instances.roots] = 0.0
+        usual, spreads = _UsualSubgraphs(instances, counted), list[Tensor]()
+        node, edge = torch.zeros_like(counted), torch.zeros_like(said[0][1])
+        for (of_nodes, of_edges), count, typical in zip(parts, counts, self.usual[:-1], strict=True):
+            spreads.append(usual.spread(of_nodes * counted, of_edges, typical))
+            unit = count / spreads[-1][instances.owner]
+            node, edge = node + unit * of_nodes * counted, edge + unit[instances.neighbor_row] * of_edges
+        if inputs.target.label is not None:  # contributions to a value have two signs, and are left as they are
+            node = _levelled(node, instances, counted)
+        spreads.append(usual.spread(node, edge, self.usual[-1]))
+        return Evidence(node, edge, counted, torch.stack(spreads), lost)
+
     def tensors(self) -> dict[str, Tensor]:
         """Returns everything as tensors, for a section of a file."""
-        numbers = torch.tensor([self.removal == Removal.isolate, self.explained, self.trust], dtype=torch.double)
-        return self.kinds.tensors() | {"weight": self.weight, "usual": self.usual, "numbers": numbers}
+        explained = [shared.explained for shared in self.shared]
+        numbers = torch.tensor([self.removal == Removal.isolate, self.added_up, *explained], dtype=torch.double)
+        found = {"usual": self.usual, "numbers": numbers}
+        for place, shared in enumerate(self.shared):
+            tensors = {**shared.kinds.tensors(), "weight": shared.weight}
+            found |= {f"{name}_{place}": tensor for name, tensor in tensors.items()}
+        return found
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Learned:
         """Reads what :meth:`tensors` gave."""
         try:
-            isolate, explained, trust = tensors["numbers"].tolist()
+            isolate, added_up, *explained = tensors["numbers"].tolist()
             removal = Removal.isolate if isolate else Removal.induced
-            weight, usual = tensors["weight"], tensors["usual"]
-            if weight.dim() != 2 or usual.shape != (3,):
-                raise ValueError(f"weights {tuple(weight.shape)}, spreads {tuple(usual.shape)}")
-            return cls(Kinds.from_tensors(tensors), weight, removal.value, explained, trust, usual)
+            shared = []
+            for place, share in enumerate(explained):
+                own = {name: tensors[f"{name}_{place}"] for name in ("basis", "spread", "weight")}
+                if own["weight"].dim() != 2:
+                    raise ValueError(f"weights {tuple(own['weight'].shape)}")
+                shared.append(Shared(Kinds.from_tensors(own), own["weight"], share))
+            usual = tensors["usual"]
+            if not shared or usual.shape != (len(shared) + 2,):
+                raise ValueError(f"spreads {tuple(usual.shape)}")
+            return cls(tuple(shared), removal.value, added_up, usual)
         except (KeyError, ValueError, IndexError, RuntimeError, TypeError) as error:
             raise CheckpointError(f"The file holds no evidence, or one of another version ({error}).") from error
 
     def to(self, device: torch.device | str) -> Learned:
         """Moves everything to ``device``."""
-        return replace(
-            self, kinds=self.kinds.to(device), weight=self.weight.to(device), usual=self.usual.to(device)
-        )  # fmt: skip
+        moved = (replace(one, kinds=one.kinds.to(device), weight=one.weight.to(device)) for one in self.shared)
+        return replace(self, shared=tuple(moved), usual=self.usual.to(device))
 
 
 def learn(inputs: TaskInputs, seed: int, removal: str = Removal.induced, *, most: int | None = None) -> Learned:
@@ -145,23 +194,26 @@ def learn(inputs: TaskInputs, seed: int, removal: str = Removal.induced, *, most
         most: Random growths over all instances at most.
     """
     instances, target, removal = inputs.instances, inputs.target, Removal(removal).value
-    pieces, kinds = random_pieces(inputs, seed, most), Kinds.of(inputs)
+    pieces = random_pieces(inputs, seed, most)
     classes = 0 if target.label is None else target.prediction.size(1)
-    description = describe(instances, kinds.columns(inputs), pieces)
-    regression = Regression(description, pieces.instance, target.label, classes)
     measured = measure(inputs, pieces, removal, seed)
     lost, (brought, sure) = node_losses(inputs, removal), measured.together()
-    nothing = torch.zeros(3, dtype=torch.double, device=instances.device)
-    weight, explained = regression.weights(brought), regression.held_out(brought) / max(sure, _UNSURE)
-    learned = Learned(kinds, weight, removal, explained, _trust(instances, pieces, measured, lost), nothing)
+    shared = []
+    for seen in descriptions(inputs):
+        kinds = Kinds.of(seen)
+        description = describe(instances, kinds.columns(seen), pieces)
+        regression = Regression(description, pieces.instance, target.label, classes)
+        shared.append(Shared(kinds, regression.weights(brought), regression.held_out(brought) / max(sure, _UNSURE)))
+    nothing = torch.zeros(len(shared) + 2, dtype=torch.double, device=instances.device)
+    learned = Learned(tuple(shared), removal, _added_up(instances, pieces, measured, lost), nothing)
     return replace(learned, usual=learned.evidence(inputs, lost).spreads.median(dim=1).values)
 
 
-def _trust(instances: Instances, pieces: Subgraphs, measured: Measured, lost: Tensor) -> float:
-    """Returns what single losses count: how far they add up to what pieces bring near the whole."""
+def _added_up(instances: Instances, pieces: Subgraphs, measured: Measured, lost: Tensor) -> float:
+    """Returns how far single losses add up to what pieces bring near the whole, as a share of its variance."""
     single = total_evidence(instances, lost, None, pieces)
     sure = reproducible(measured.near, pieces.instance)
-    return min(added_up(single, measured.near.mean(dim=0), pieces.instance) / max(sure, _UNSURE), 1.0) ** STEEP
+    return min(added_up(single, measured.near.mean(dim=0), pieces.instance) / max(sure, _UNSURE), 1.0)
 
 
 def _levelled(evidence: Tensor, instances: Instances, counted: Tensor) -> Tensor:
@@ -231,14 +283,9 @@ def _relations(instances: Instances) -> Tensor:
 
 
 def _edges(instances: Instances) -> Tensor:
-    """Returns what each neighbour entry counts for in all, and as each relation, shape ``[m, 1 + R]``.
-
-    Where all nodes have many neighbours, an edge says little, and what is dense would hold together whatever it is: no
-    node brings more edges than :data:`SPARSE`.
-    """
-    degree = torch.minimum(instances.degree[instances.neighbor_row], instances.degree[instances.neighbor])
-    counts = torch.cat([torch.ones_like(degree)[:, None].double(), _relations(instances)], dim=1)
-    return counts * (SPARSE / degree.clamp(min=SPARSE))[:, None]
+    """Returns what each neighbour entry counts for in all, and as each relation, shape ``[m, 1 + R]``."""
+    relations = _relations(instances)
+    return torch.cat([relations.new_ones(relations.size(0), 1), relations], dim=1)
 
 
 def describe(instances: Instances, columns: Tensor, subgraphs: Subgraphs) -> Tensor:
@@ -249,14 +296,3 @@ def describe(instances: Instances, columns: Tensor, subgraphs: Subgraphs) -> Ten
     kinds = _edges(instances)[inner.entry]
     edges = columns.new_zeros(len(subgraphs), kinds.size(1)).index_add_(0, inner.subgraph, kinds)
     return torch.cat([nodes, subgraphs.size[:, None].to(nodes), edges], dim=1)
-
-
-def _said(instances: Instances, columns: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns what kinds say of every node ``[n]`` and neighbour entry ``[m]``, by weights ``[I, P]``.
-
-    What a node brings whatever its kind is the same for all and is left out: what counts is evidence per node.
-    """
-    width = columns.size(1)
-    node = (columns * weight[instances.owner, :width]).sum(dim=1)
-    own = weight[instances.owner[instances.neighbor_row], width + 1 :]
-    return node, (_edges(instances) * own).sum(dim=1)

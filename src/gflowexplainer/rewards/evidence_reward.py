@@ -1,15 +1,18 @@
 r"""The evidence reward: how much speaks for a subgraph, per node of it. The model is not evaluated.
 
-.. math:: \log R(s) = \frac{\beta}{\sigma\, |s|} \Big( \sum_{v \in s} e_v + \sum_{uv \subseteq s} e_{uv} \Big)
+.. math:: \log R(s) = \frac{\beta}{\sigma} \cdot \frac{\sum_{v \in s} e_v + \sum_{uv \subseteq s} e_{uv}}{|s| + c}
+    - |s| \log 2
 
 with the evidence :math:`e` of nodes and inner edges (:mod:`~gflowexplainer.evidence.learned`) and the spread
-:math:`\sigma` of what stands behind the fraction, over random subgraphs of the instance. A subgraph gains nothing by
-growing beyond what speaks, and nothing here knows how large it may become. What is in every subgraph, the explained
-node or both ends of a link, counts neither above nor below the line.
+:math:`\sigma` of evidence per node over random subgraphs of the instance. The small :math:`c` makes all of several
+equal nodes better than some of them; the price makes random growth one that ends after each node with chance one half.
+Nothing here knows how large a subgraph may become. What is in every subgraph, the explained node or both ends of a
+link, counts neither above nor below the line.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -18,9 +21,10 @@ from torch import Tensor
 from gflowexplainer.choices import Direction
 from gflowexplainer.errors import ConfigError
 from gflowexplainer.evidence.learned import Learned, total_evidence
-from gflowexplainer.graphs.subgraphs import Subgraphs
+from gflowexplainer.graphs.subgraphs import Subgraphs, size_penalty
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
+from gflowexplainer.steering import ENDING, SILENT
 
 
 class EvidenceReward(Reward):
@@ -49,13 +53,23 @@ class EvidenceReward(Reward):
 
     def log_reward_of(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
         """Returns the log-reward of subgraphs by evidence, counted nodes and instance, all ``[C]``, shape ``[C]``."""
-        return self.temper(self._directed(evidence) / size.clamp(min=1), instance)
+        return self.temper(self._directed(evidence) / (size + SILENT), instance) + size * math.log(1 - ENDING)
 
     def _log_score(self, subgraphs: Subgraphs) -> Tensor:
+        evidence, size = self._content(subgraphs)
+        return self._directed(evidence) / (size + SILENT)
+
+    def log_reward(self, subgraphs: Subgraphs, can_grow: Tensor | None = None) -> Tensor:
+        """See :class:`Reward`."""
+        grows = torch.ones_like(subgraphs.instance, dtype=torch.bool) if can_grow is None else can_grow
+        value = self.log_reward_of(*self._content(subgraphs), subgraphs.instance)
+        return value + size_penalty(subgraphs.size, grows, self.min_nodes)
+
+    def _content(self, subgraphs: Subgraphs) -> tuple[Tensor, Tensor]:
+        """Returns the evidence inside and the number of nodes that count of ``B`` subgraphs, both ``[B]``."""
         members = subgraphs.members
         size = torch.where(members >= 0, self.counted[members.clamp(min=0)], 0.0).sum(dim=1)
-        evidence = total_evidence(self.instances, self.node_evidence, self.edge_evidence, subgraphs)
-        return self._directed(evidence) / size.clamp(min=1)
+        return total_evidence(self.instances, self.node_evidence, self.edge_evidence, subgraphs), size
 
     def log_score(self, subgraphs: Subgraphs) -> Tensor:
         """See :class:`Reward`; nothing is remembered, as looking it up would cost what computing it does."""
