@@ -11,6 +11,8 @@ POOLING = 10.0
 """Instances of a class at which it is described half by its own weights and half by those of all classes."""
 MAX_KINDS = 16
 """Directions that the nodes of one source of kinds are told apart by, at most."""
+SPARSE = 8.0
+"""Neighbours up to which each edge counts fully: those of rings, houses and molecules do, those among hubs do not."""
 EXPLAINED, ADDED_UP = 2.0, 4.0
 """Powers of the share of the variance that kinds explain, and that single losses add up to, by which each counts. For
 losses it is higher: a model that knows several ways to its answer loses little without any one node, whatever it looks

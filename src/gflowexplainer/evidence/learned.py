@@ -21,7 +21,7 @@ from gflowexplainer.model.target import Target
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import segment_logsumexp, segment_sum
 from gflowexplainer.ops.sorting import find_sorted
-from gflowexplainer.steering import ADDED_UP, CLEAR, EXPLAINED, LEAST_SPREAD, PIECE
+from gflowexplainer.steering import ADDED_UP, CLEAR, EXPLAINED, LEAST_SPREAD, PIECE, SPARSE
 
 _USUAL = 32
 """Random subgraphs of each size that show how much evidence differs within an instance."""
@@ -283,9 +283,13 @@ def _relations(instances: Instances) -> Tensor:
 
 
 def _edges(instances: Instances) -> Tensor:
-    """Returns what each neighbour entry counts for in all, and as each relation, shape ``[m, 1 + R]``."""
-    relations = _relations(instances)
-    return torch.cat([relations.new_ones(relations.size(0), 1), relations], dim=1)
+    """Returns what each neighbour entry counts for in all, and as each relation, shape ``[m, 1 + R]``.
+
+    What is dense would hold together whatever it is: no node brings more edges than :data:`SPARSE`.
+    """
+    degree = torch.minimum(instances.degree[instances.neighbor_row], instances.degree[instances.neighbor])
+    counts = torch.cat([torch.ones_like(degree)[:, None].double(), _relations(instances)], dim=1)
+    return counts * (SPARSE / degree.clamp(min=SPARSE))[:, None]
 
 
 def describe(instances: Instances, columns: Tensor, subgraphs: Subgraphs) -> Tensor:

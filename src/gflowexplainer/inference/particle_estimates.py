@@ -17,7 +17,7 @@ from gflowexplainer.rewards.evidence_reward import EvidenceReward
 from gflowexplainer.settings import Settings
 from gflowexplainer.steering import AGREED
 
-_LEAST = 1e-4
+_LEAST, _FINE = 1e-4, 1e12
 _WIDER = (1, 2)
 """Times as many particles that are taken where two runs do not agree."""
 
@@ -52,7 +52,8 @@ def estimate_from_particles(reward: EvidenceReward, settings: Settings, width: i
         if not left.any():
             break
     subgraphs_found = Subgraphs.cat([some for some, _ in found])
-    probability = torch.cat([share for _, share in found])
+    # What is equally probable is equally probable to the last bit, whatever order it was added up in.
+    probability = ((torch.cat([share for _, share in found]).log() * _FINE).round() / _FINE).exp()
     return Estimates.of(instances, subgraphs_found, probability), error
 
 

@@ -129,16 +129,22 @@ def left(target: Target, prediction: Tensor, instance: Tensor) -> Tensor:
 
 
 def sampled_sets(
-    instances: Instances, subgraphs: Subgraphs, probability: Tensor, most: int = _JOINED
+    instances: Instances, subgraphs: Subgraphs, ranked: Tensor, most: int = _JOINED
 ) -> list[list[NodeSet]]:
-    """Lists the most probable subgraph that contains each node, of each instance, as sets of flat positions."""
-    order = torch.argsort(probability, descending=True, stable=True)
-    members = subgraphs.members[order]
+    """Lists the most probable subgraph that contains each node, of each instance, as sets of flat positions.
+
+    Args:
+        instances: The instances.
+        subgraphs: Sampled subgraphs.
+        ranked: Rows of them, the most probable ones of an instance first.
+        most: Subgraphs of an instance that are listed at most.
+    """
+    members = subgraphs.members[ranked]
     rank, slot = torch.nonzero(members >= 0, as_tuple=True)
-    first = torch.full((instances.num_nodes,), len(order), device=order.device)
+    first = torch.full((instances.num_nodes,), len(ranked), device=ranked.device)
     first.scatter_reduce_(0, members[rank, slot], rank, "amin")
     found: list[list[NodeSet]] = [[] for _ in range(len(instances))]
-    for row in order[torch.unique(first[first < len(order)])].tolist():
+    for row in ranked[torch.unique(first[first < len(ranked)])].tolist():
         sets = found[int(subgraphs.instance[row])]
         if len(sets) < most:
             sets.append(frozenset(node for node in subgraphs.members[row].tolist() if node >= 0))

@@ -210,7 +210,8 @@ class SampledExplanations:
         """The parts of all instances; nodes are places in the instance."""
         self._refuse_another_model()
         estimates, sampler = self.estimates, self.sampler
-        sampled = sampled_sets(sampler.instances, estimates.subgraphs, estimates.probability)
+        ranked = torch.cat([self._ranked(i)[0] for i in range(len(self))])
+        sampled = sampled_sets(sampler.instances, estimates.subgraphs, ranked)
         return PartsSearch(sampler.reward, sampled, self.node_mask, sampler.settings.seed).run()
 
     @cached_property
