@@ -116,7 +116,8 @@ def test_evidence_that_explains_nothing(sampled, share, said):
     reward = sampled.sampler.reward
     before = reward.learned
     try:
-        reward.learned = replace(before, explained=share)
+        shared = tuple(replace(one, explained=share) for one in before.shared)
+        reward.learned = replace(before, shared=shared)
         doubts = doubts_about(reward, 0.0, 0)
     finally:
         reward.learned = before
