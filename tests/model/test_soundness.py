@@ -15,7 +15,7 @@ from gflowexplainer.model.cache import ModelCache
 from gflowexplainer.model.one_graph import NodeTask
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.tasks import task_of
-from gflowexplainer.testing import GraphModel, NodeModel, random_graph
+from gflowexplainer.testing import GraphModel, LinkModel, NodeModel, random_graph
 
 
 def directed(seed=0, nodes=20):
@@ -78,6 +78,31 @@ def test_a_prediction_without_nodes_is_that_of_a_plain_call_whatever_way_the_mod
         with torch.no_grad():
             wanted = model(graph.x[stays], edge_index)[int(stays[:node].sum())].softmax(dim=0)
         torch.testing.assert_close(ours[0], wanted)
+
+
+class BackwardLinks(LinkModel):
+    def forward(self, x, edge_index, edge_label_index):
+        return super().forward(x.nan_to_num(), to_undirected(edge_index, num_nodes=x.size(0)), edge_label_index)
+
+
+class SizeLinks(LinkModel):
+    """Counts edges once there are more than any small part has."""
+
+    def forward(self, x, edge_index, edge_label_index):
+        return super().forward(x, edge_index, edge_label_index) + max(0, edge_index.size(1) - 200)
+
+
+@pytest.mark.parametrize("make", [LinkModel, BackwardLinks, SizeLinks])
+def test_a_link_is_predicted_as_in_the_whole_graph_without_it(make):
+    graph, model = directed(nodes=80), make().eval()
+    pairs = torch.tensor([[0, 5], [7, 11]])
+    predictor = Predictor(model, level="edge", mode="binary_classification")
+    for pair in pairs.t():
+        inputs = task_of(predictor, graph, edge_label_index=pair[:, None], limit=1000).inputs()
+        joins = (graph.edge_index == pair[:, None]).all(dim=0) | (graph.edge_index == pair.flip(0)[:, None]).all(dim=0)
+        with torch.no_grad():
+            plain = model(graph.x, graph.edge_index[:, ~joins], pair[:, None]).sigmoid()
+        torch.testing.assert_close(inputs.target.prediction[:, 1], plain.flatten())
 
 
 def test_what_is_larger_than_instances_may_be_is_said():

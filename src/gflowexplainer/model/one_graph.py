@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gflowexplainer.errors import InstanceError
 from gflowexplainer.graphs.checks import check_index
 from gflowexplainer.graphs.index import GraphIndex
-from gflowexplainer.graphs.inputs import InputGraph
+from gflowexplainer.graphs.inputs import InputGraph, slice_arguments
 from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.graphs.links import DETOUR, check_links, is_link, join_ends
 from gflowexplainer.graphs.typed import EDGE_TYPE, EdgeType, TypedGraph
 from gflowexplainer.model.cache import ModelCache
+from gflowexplainer.model.observer import SMALL as WHOLE
 from gflowexplainer.model.observer import KnownGraph, Observation, Observer
 from gflowexplainer.model.predictor import Predictor
 from gflowexplainer.model.probe import settled, widened, witness_of
@@ -306,9 +308,12 @@ class LinkTask(Task):
 
     def inputs(self, which: slice = slice(None)) -> TaskInputs:
         """Cuts out the instances ``which``, and evaluates the model on them."""
-        label, predictor = None if self._given is None else self._given[which], self.predictor
-        instances = self._instances(self._ends[:, which])
-        seen = self._place.observer.at(instances)
+        label, place, ends = None if self._given is None else self._given[which], self._place, self._ends[:, which]
+        instances = self._instances(ends)
+        if self.predictor.given_hops is None and self._gap(ends, instances):
+            place.settle(widened(self.predictor, place.graph))
+            instances, self.predictor = self._instances(ends), place.predictor
+        predictor, seen = self.predictor, place.observer.at(instances)
         if label is not None:
             instances = named_instances(instances, combine(instances.graph, hash_rows(label)))
         target = Target.of(predictor, instances, label)
@@ -341,10 +346,35 @@ class LinkTask(Task):
 
     def _instances(self, ends: Tensor) -> Instances:
         """Cuts out what both ends ``[2, I]`` depend on, without the links themselves."""
-        rule = None
-        if self._relations is None or self._relations.numel():
-            rule = is_link(ends, self._relations, self._place.free.arguments.get(EDGE_TYPE))
-        return join_ends(self._place.cut(ends[0], ends[1], rule), self._bound, detour=self._detour)
+        cut = self._place.cut(ends[0], ends[1], self._rule(ends))
+        return join_ends(cut, self._bound, detour=self._detour)
+
+    def _rule(self, ends: Tensor) -> Any:
+        """Returns the rule that marks the edges which links are to do without; ``None`` if all stay."""
+        if self._relations is not None and not self._relations.numel():
+            return None
+        return is_link(ends, self._relations, self._place.free.arguments.get(EDGE_TYPE))
+
+    def _gap(self, ends: Tensor, instances: Instances) -> bool:
+        """Whether the first link is predicted otherwise in the whole graph, without the link, than on its instance."""
+        place, predictor = self._place, self.predictor
+        small = place.index.num_nodes + place.index.num_edges <= WHOLE
+        if not small or not predictor.locality.local or instances.left_out is not None:
+            return False
+        joined, every = place.free.edge_index, np.arange(place.index.num_edges)
+        rule, stays = self._rule(ends[:, :1]), torch.ones(every.size, dtype=torch.bool, device=joined.device)
+        if rule is not None:
+            stays &= ~torch.from_numpy(rule(np.zeros_like(every), joined.cpu().numpy(), every)).to(stays.device)
+        nodes, edges = torch.arange(place.num_nodes, device=stays.device), torch.nonzero(stays).flatten()
+        sliced = slice_arguments(place.free.arguments, place.num_nodes, every.size, nodes, edges)
+        arguments = {name: value for kind in sliced.values() for name, value in kind.items()}
+        arguments["edge_label_index"] = ends[:, :1]
+        with predictor.evaluating():
+            plain = predictor.call(place.free.x, joined[:, edges], arguments)
+        there = predictor.read(predictor.checked(plain, 1))
+        first = instances.select(torch.zeros(1, dtype=torch.long, device=stays.device))
+        gap = float((predictor.whole(first) - there).abs().max()) / (1 + float(there.abs().max()))
+        return gap > max(_SAME, 3 * predictor.locality.random)
 
 
 def _is_few(index: Any) -> bool:
