@@ -33,9 +33,9 @@ CASES = (
 _CONFIG = {"mode": "multiclass_classification", "return_type": "raw"}
 
 
-def explanations(name: str, max_nodes: int, number: int, fitted: bool, seed: int) -> Iterator[Any]:
+def explanations(name: str, max_nodes: int, number: int, fitted: bool, seed: int, samples: int) -> Iterator[Any]:
     """Explains some instances of a dataset with the published GNN, or members of the karate club."""
-    explainer = GFlowExplainer(max_nodes=max_nodes, seed=seed)
+    explainer = GFlowExplainer(max_nodes=max_nodes, num_samples=samples, seed=seed)
     if name == "karate":
         club = karate_club()
         model, data, index = club.model, club.graphs[0], list(range(34))
@@ -54,10 +54,10 @@ def explanations(name: str, max_nodes: int, number: int, fitted: bool, seed: int
     yield from explainer.explain(model, data, index=index, model_config=config, progress=False)
 
 
-def measure(name: str, max_nodes: int, number: int, fitted: bool, seed: int) -> list[str]:
+def measure(name: str, max_nodes: int, number: int, fitted: bool, seed: int, samples: int) -> list[str]:
     """Returns a row of the table."""
     found, unlisted, doubted = [], 0, 0
-    for explanation in explanations(name, max_nodes, number, fitted, seed):
+    for explanation in explanations(name, max_nodes, number, fitted, seed, samples):
         certificate = explanation.certificate
         if certificate.distance is None:
             unlisted += 1
@@ -75,17 +75,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", type=int, default=30, help="instances of a dataset")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=64, help="particles of each size")
     parser.add_argument("--out", type=Path, help="folder of the table; only printed if not given")
     options = parser.parse_args()
     header = ["dataset", "max_nodes", "fitted", "listed", "distance", "largest", "node error", "too many", "doubted"]
     rows = [
-        measure(name, bound, options.number, fitted, options.seed) for name, bound in CASES for fitted in (True, False)
+        measure(name, bound, options.number, fitted, options.seed, options.samples)
+        for name, bound in CASES
+        for fitted in (True, False)
     ]
     lines = ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)]
     print("\n".join(lines))
     if options.out is not None:
         note = environment()
-        said = f"`python -m benchmarks.exactness --number {options.number} --seed {options.seed}`, {note['date']}, "
+        said = f"`python -m benchmarks.exactness --number {options.number} --seed {options.seed} "
+        said += f"--samples {options.samples}`, {note['date']}, "
         said += f"code {note['code']}, torch {note['versions']['torch']}."
         write_bytes(options.out / "exactness.md", ("\n".join([said, "", *lines]) + "\n").encode())
 

@@ -23,7 +23,7 @@ from gflowexplainer.report.tables import Table
 from gflowexplainer.storage.files import write_text
 
 NUMBERS = tuple(name for name in vars(steering) if name.isupper())
-SHARES = ("FAR", "NEAR")
+SHARES = ("FAR", "NEAR", "ENDING")
 SCORES = ("auc", "exact_first", "exact_parts", "holds")
 
 
