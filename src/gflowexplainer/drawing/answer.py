@@ -45,8 +45,9 @@ def shown(case: Case, prediction: Sequence[float], label: int | None = None) -> 
 def called(case: Case) -> str:
     """Returns the name of a case, and that of the explained node where it has one of its own."""
     node, texts = case.explanation.explained_node, case.labels if case.words is None else case.words
-    known = isinstance(node, int) and texts is not None and case.names is None
-    return f"{case.name} ({texts[node]})" if known and texts[node] not in ("", str(node)) else case.name
+    if texts is None or case.names is not None or not isinstance(node, int) or texts[node] in ("", str(node)):
+        return case.name
+    return f"{case.name} ({texts[node]})"
 
 
 def enough(explanation: Any) -> str:

@@ -81,7 +81,7 @@ def _drawn(written: Any, num_nodes: int) -> Molecule | str:
     rdDepictor.Compute2DCoords(molecule)
     rdDepictor.StraightenDepiction(molecule)
     drawer = MolDraw2DSVG(-1, -1)
-    options = drawer.drawOptions()
+    options: Any = drawer.drawOptions()
     options.useBWAtomPalette()
     options.prepareMolsBeforeDrawing = False
     options.scalingFactor, options.fixedFontSize, options.bondLineWidth = BOND / 1.5, 16, 2
@@ -91,9 +91,14 @@ def _drawn(written: Any, num_nodes: int) -> Molecule | str:
     return Molecule(
         elements=[atom.GetSymbol() for atom in molecule.GetAtoms()],
         place=np.array([[point.x, point.y] for point in points]),
-        bonds={tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))) for b in molecule.GetBonds()},
+        bonds={_ends(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()},
         strokes=_strokes(drawer.GetDrawingText()),
     )
+
+
+def _ends(one: int, other: int) -> tuple[int, int]:
+    """Returns the ends of a bond, the smaller place first."""
+    return min(one, other), max(one, other)
 
 
 def _strokes(picture: str) -> list[tuple[str, str]]:

@@ -161,9 +161,9 @@ def _paint_graph(ax: Axes, scene: Scene, values: np.ndarray, scores: np.ndarray,
         # A dashed band under the edge, and a white one on it: what is left are dashes on both sides.
         lines(truth, colors=TRUTH, linewidths=widths[truth] + 6, linestyles=[(0, (0.9, 0.45))], zorder=0)
         lines(truth, colors="white", linewidths=widths[truth] + 3.2, zorder=0.1)
-        inside = np.unique(ends[truth])
+        around = np.unique(ends[truth])
         dashes: dict[str, Any] = {"c": "white", "edgecolors": TRUTH, "linewidths": 1.3, "linestyles": "--"}
-        ax.scatter(*place[inside].T, s=(area[inside] ** 0.5 + 6) ** 2, zorder=0.5, **dashes)
+        ax.scatter(place[around, 0], place[around, 1], s=(area[around] ** 0.5 + 6) ** 2, zorder=0.5, **dashes)
     drawn = edges[np.argsort(scores[edges], kind="stable")]
     if scene.most is not None and bands:  # a value is coloured by what nodes add; of edges that is not known
         lines(drawn[:0] if molecule else drawn, colors="#c3ccd5", linewidths=widths[drawn], zorder=1)
@@ -186,7 +186,7 @@ def _paint_graph(ax: Axes, scene: Scene, values: np.ndarray, scores: np.ndarray,
         }
         if molecule:  # only atoms of the explanation are outlined
             look |= {"edgecolors": _INK, "linewidths": np.where(core[mine], 1.2, 0.0)}
-        ax.scatter(*place[mine].T, s=area[mine], zorder=2, **look)
+        ax.scatter(place[mine, 0], place[mine, 1], s=area[mine], zorder=2, **look)
     if scene.types or len(scene.marked) == 2:
         _add_legend(ax, scene)
     _paint_strokes(ax, scene, lines)
@@ -195,7 +195,8 @@ def _paint_graph(ax: Axes, scene: Scene, values: np.ndarray, scores: np.ndarray,
         if scene.relations is not None and scene.level[a] == scene.level[b] == 0 and scene.relations[k]:
             back = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
             middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 1.5, "parse_math": False, "bbox": back}
-            ax.text(*place[[a, b]].mean(axis=0), _short(scene.relations[k], 24), fontsize=6.5, **middle)
+            x, y = place[[a, b]].mean(axis=0)
+            ax.text(x, y, _short(scene.relations[k], 24), fontsize=6.5, **middle)
     for slot in np.flatnonzero(shown) if not molecule else ():
         if scene.level[slot] < 2:
             label = str(scene.ids[slot]) if scene.labels is None else scene.labels[slot]
