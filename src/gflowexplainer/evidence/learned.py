@@ -12,7 +12,7 @@ from gflowexplainer.choices import Removal
 from gflowexplainer.errors import CheckpointError, ConfigError
 from gflowexplainer.evidence.kinds import Kinds, descriptions
 from gflowexplainer.evidence.losses import node_losses
-from gflowexplainer.evidence.measuring import Measured, measure, random_pieces
+from gflowexplainer.evidence.measuring import Measured, affordable, measure, random_pieces
 from gflowexplainer.evidence.regression import Regression, added_up, reproducible
 from gflowexplainer.flow.particles import Unrewarded, sample_particles
 from gflowexplainer.graphs.instances import Instances
@@ -26,6 +26,8 @@ from gflowexplainer.steering import ADDED_UP, CLEAR, EXPLAINED, LEAST_SPREAD, PI
 _USUAL = 32
 """Random subgraphs of each size that show how much evidence differs within an instance."""
 _NO_SPREAD, _UNSURE = 1e-9, 1e-2
+_WORK = 16 << 30
+"""Bytes of model input that a fit may take; beyond it, large instances are described by what small ones taught."""
 
 
 @dataclass(frozen=True)
@@ -184,17 +186,18 @@ class Learned:
         return replace(self, shared=tuple(moved), usual=self.usual.to(device))
 
 
-def learn(inputs: TaskInputs, seed: int, removal: str = Removal.induced, *, most: int | None = None) -> Learned:
-    """Learns what kinds of nodes usually bring from random pieces of all instances.
+def learn(inputs: TaskInputs, seed: int, removal: str = Removal.induced, *, work: int = _WORK) -> Learned:
+    """Learns what kinds of nodes usually bring from random pieces of the instances, as many as the work allows.
 
     Args:
         inputs: The instances, with what the model predicts for them.
         seed: Names everything that is random.
         removal: What it means that a node is gone: ``"induced"`` or ``"isolate"``.
-        most: Random growths over all instances at most.
+        work: Bytes of model input for which the model is evaluated, about.
     """
+    inputs = affordable(inputs, work)
     instances, target, removal = inputs.instances, inputs.target, Removal(removal).value
-    pieces = random_pieces(inputs, seed, most)
+    pieces = random_pieces(inputs, seed, work)
     classes = 0 if target.label is None else target.prediction.size(1)
     measured = measure(inputs, pieces, removal, seed)
     lost, (brought, sure) = node_losses(inputs, removal), measured.together()

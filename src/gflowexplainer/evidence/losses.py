@@ -9,7 +9,7 @@ from gflowexplainer.graphs.instances import Instances
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.ops.segments import pointers, ranges, segment_ids
 
-_MOST = 256
+MOST_LOSSES = 256
 """Removals evaluated for an instance, at most."""
 
 
@@ -17,8 +17,8 @@ _MOST = 256
 def node_losses(inputs: TaskInputs, removal: str) -> Tensor:
     """Returns how much weaker the model speaks for its answer where each node is gone, shape ``[n]``.
 
-    In an instance of more than :data:`_MOST` nodes, some that stand beside each other in the list go together. Of a
-    link, only nodes on ways that may join both ends are tried. What is explained itself is never removed.
+    In an instance of more than :data:`MOST_LOSSES` nodes, some that stand beside each other in the list go together.
+    Of a link, only nodes on ways that may join both ends are tried. What is explained itself is never removed.
 
     Args:
         inputs: The instances, with what the model predicts for them.
@@ -34,7 +34,7 @@ def node_losses(inputs: TaskInputs, removal: str) -> Tensor:
     tried = tried[which]
     owner = instances.owner[tried]
     number = torch.bincount(owner, minlength=len(instances))
-    queries = number.clamp(max=_MOST)
+    queries = number.clamp(max=MOST_LOSSES)
     place = torch.arange(tried.numel(), device=instances.device) - pointers(number)[owner]
     # The query in which a node is missing.
     missing = torch.full((instances.num_nodes,), -1, device=instances.device)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gflowexplainer.errors import ModelError
+from gflowexplainer.evidence.losses import MOST_LOSSES
 from gflowexplainer.evidence.regression import added_up, reproducible, spread
 from gflowexplainer.flow.sampling import grow_uniformly, roll_out, rollout_keys
 from gflowexplainer.graphs.instances import Instances
@@ -26,9 +27,12 @@ from gflowexplainer.steering import FAR, NEAR, PIECE
 _UNSURE = 1e-2
 _DRAWS = 4
 """Random contexts of each share of the nodes."""
-_ROLLOUTS, _WORK, _EACH = (16, 1024), 8 << 30, (2, 24)
-"""Random growths over all instances at least and at most, bytes of model input that decide in between, and growths of
-each instance."""
+_ROLLOUTS, _EACH = (16, 1024), (2, 24)
+"""Random growths over all instances, and of each, at least and at most; what work allows decides in between."""
+
+
+_LEAST, _EVALUATIONS = 4, 2 * 2 * _DRAWS * PIECE * _EACH[0]
+"""Instances that are measured at least, and evaluations of the model that pieces of an instance take at least."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +62,28 @@ class Measured:
         return halves.mean(dim=0), reproducible(halves, self.instance)
 
 
-def random_pieces(inputs: TaskInputs, seed: int, most: int | None = None) -> Subgraphs:
+def affordable(inputs: TaskInputs, work: int) -> TaskInputs:
+    """Keeps the instances that are cheapest to measure, as many as so many bytes of model input allow."""
+    instances = inputs.instances
+    queries = _EVALUATIONS + instances.node_counts.clamp(max=MOST_LOSSES)
+    cost = inputs.predictor.cost(instances).double() * queries
+    order = torch.argsort(cost, stable=True)
+    fits = int((cost[order].cumsum(0) <= work).sum())
+    return inputs if fits == len(inputs) else inputs.select(order[: max(_LEAST, fits)].sort().values)
+
+
+def random_pieces(inputs: TaskInputs, seed: int, work: int) -> Subgraphs:
     """Grows connected pieces of every instance at random, those on the way included; no two are alike.
 
     Args:
         inputs: The instances.
         seed: Names the draws.
-        most: Growths over all instances at most.
+        work: Bytes of model input for which the model is to be evaluated, about.
     """
     instances = inputs.instances
     least, total = _ROLLOUTS
     dear = float(inputs.predictor.cost(instances).double().mean()) * PIECE * 4 * _DRAWS
-    rollouts = min(max(int(_WORK / dear), least), total if most is None else most)
+    rollouts = min(max(int(work / dear), least), total)
     rollouts = min(max(rollouts // len(instances), _EACH[0]), _EACH[1])
     every = torch.arange(len(instances), device=instances.device).repeat_interleave(rollouts)
     keys = rollout_keys(instances, every, seed, Stream.measuring)

@@ -22,8 +22,8 @@ REFERENCES = 32
 """Reference nodes that are learned from, at most."""
 _CALLED, _AT_ONCE = 8, 16
 """At most so many times as many nodes are looked at for their class, so many at once."""
-_LEAST, _WORK, _GROWTHS = 12, 32 << 20, 256
-"""Reference nodes at least where as many more would take more than so many bytes, and random growths from all."""
+_WORK = 1 << 29
+"""Bytes of model input that somebody waits for."""
 
 
 def learn_from_references(task: Task, inputs: TaskInputs, seed: int, removal: str) -> Learned:
@@ -42,7 +42,7 @@ def _learned(task: NodeTask, label: int | None, seed: int, removal: str) -> Lear
     """Learns what preserves a class from reference nodes; ``None`` where there are none."""
     nodes = _references(task, label, seed)
     try:
-        return None if nodes is None else learn(_smallest(task.inputs_at(nodes)), seed, removal, most=_GROWTHS)
+        return None if nodes is None else learn(task.inputs_at(nodes), seed, removal, work=_WORK)
     except InstanceError:
         # Something is wrong with nodes that nobody wants explained.
         return None
@@ -63,11 +63,3 @@ def _references(task: NodeTask, label: int | None, seed: int) -> Tensor | None:
         if same.sum() >= REFERENCES:
             break
     return called[torch.argsort(same.long(), descending=True, stable=True)][:REFERENCES]
-
-
-def _smallest(inputs: TaskInputs) -> TaskInputs:
-    """Keeps the instances with the smallest computation graphs, as many as so much work allows."""
-    cost = inputs.predictor.cost(inputs.instances).double()
-    order = torch.argsort(cost, stable=True)
-    fits = int((cost[order].cumsum(0) <= _WORK).sum())
-    return inputs.select(order[: max(_LEAST, fits)].sort().values)

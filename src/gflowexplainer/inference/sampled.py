@@ -318,7 +318,7 @@ class SampledExplanations:
     def _node_values(self) -> dict[str, Tensor]:
         """What is shown of each node by name, ``[n, ...]``: its probability, and what the model loses without it."""
         reward, found = self.sampler.reward, {"node_mask": self.node_mask[:, None]}
-        lost = reward.lost if isinstance(reward, EvidenceReward) else None
+        lost = reward.evidence.lost if isinstance(reward, EvidenceReward) else None
         return found if lost is None else found | {"node_contributions": lost.float()}
 
     def _shown(self, graph: InputGraph, i: int) -> dict[str, Any]:

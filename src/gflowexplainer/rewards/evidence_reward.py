@@ -13,6 +13,7 @@ link, counts neither above nor below the line.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from gflowexplainer.choices import Direction
 from gflowexplainer.errors import ConfigError
-from gflowexplainer.evidence.learned import Learned, total_evidence
+from gflowexplainer.evidence.learned import Evidence, Learned, total_evidence
 from gflowexplainer.graphs.subgraphs import Subgraphs, size_penalty
 from gflowexplainer.model.task_inputs import TaskInputs
 from gflowexplainer.rewards.base import Reward
@@ -47,9 +48,31 @@ class EvidenceReward(Reward):
                 "Leave it out, or pass the class to explain as 'target'."
             )
         self.learned, self.direction = learned, direction
-        found = learned.evidence(inputs)
-        self.node_evidence, self.edge_evidence, self.counted = found.node, found.edge, found.counted
-        self.spread, self.lost = found.spreads[-1], found.lost
+        self._inputs = inputs
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The evidence of the instances, for which the model is evaluated without each of their nodes."""
+        return self.learned.evidence(self._inputs)
+
+    @property
+    def node_evidence(self) -> Tensor:
+        """Evidence of each node, shape ``[n]``."""
+        return self.evidence.node
+
+    @property
+    def edge_evidence(self) -> Tensor:
+        """Evidence of each neighbour entry, the same from both ends, shape ``[m]``."""
+        return self.evidence.edge
+
+    @property
+    def counted(self) -> Tensor:
+        """Whether each node counts in the size, shape ``[n]``."""
+        return self.evidence.counted
+
+    def temper(self, log_score: Tensor, instance: Tensor) -> Tensor:
+        """See :class:`Reward`; the spread is that of the evidence."""
+        return log_score * (self.beta / self.evidence.spreads[-1]).index_select(0, instance)
 
     def log_reward_of(self, evidence: Tensor, size: Tensor, instance: Tensor) -> Tensor:
         """Returns the log-reward of subgraphs by evidence, counted nodes and instance, all ``[C]``, shape ``[C]``."""
