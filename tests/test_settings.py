@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,3 +183,13 @@ def test_change_gives_a_copy_and_checks_it() -> None:
         settings.change(beta=-1)
     with pytest.raises(FrozenInstanceError):
         settings.beta = 2.0  # type: ignore[misc]
+
+
+def test_the_page_of_settings_says_the_defaults():
+    page = (Path(__file__).parents[1] / "docs" / "all_settings.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", page, re.MULTILINE))
+    defaults = {
+        name: json.dumps(value) if isinstance(value, str) else str(value)
+        for name, value in Settings().to_dict().items()
+    }
+    assert {name: said.get(name) for name in defaults} == defaults

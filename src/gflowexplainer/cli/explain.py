@@ -16,7 +16,7 @@ def explain(inputs: Inputs, how: How, output: Output, shown: Shown) -> None:
     To copy:
 
       gflowexplainer explain --dataset karate --index 28
-      gflowexplainer explain --dataset karate --index 8,28 --fit --out runs/two
+      gflowexplainer explain --dataset karate --index 0-33 --fit --out runs/all
 
     With your own model (a function "build" in my_models.py), weights and graphs:
 
