@@ -87,8 +87,9 @@ def main() -> None:
     for place, explanation in zip(unseen, explanations, strict=True):
         truth = graphs[place].edge_mask.bool()
         cases.append(Case(f"graph {place}", explanation, truth=truth, classes=CLASSES))
-        best = explanation.subgraphs[0]
-        print(f"graph {place}: {best.nodes}, probability {best.probability:.2f}")
+        on_motif = graphs[place].edge_index[:, truth].unique().tolist()
+        nodes = explanation.parts.nodes
+        print(f"graph {place}: {nodes}, {len(set(nodes) & set(on_motif))} of {len(on_motif)} nodes of the motif")
     settings = algorithm.settings.to_dict()
     print("Report:", write_report(Report("House or cycle?", cases, settings=settings), options.out / "report.html"))
 

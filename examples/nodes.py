@@ -72,14 +72,13 @@ def main() -> None:
     # As any explainer of PyG: one call, one explanation.
     explanation = explainer(data.x, data.edge_index, index=int(unseen[len(unseen) // 2]))
     explanation.draw(options.out / "explanation.png", max_nodes=18)
-    for subgraph in explanation.top(3):
-        print(f"node {explanation.explained_node}: {subgraph.nodes}, probability {subgraph.probability:.2f}")
+    print(explanation)
 
     # Many at once.
     for found in algorithm.explain(model, data, index=unseen[:5]):
-        best = found.subgraphs[0]
-        on_cycles = sum(int(data.y[node]) for node in best.nodes)
-        print(f"node {found.explained_node}: {best.nodes}, {on_cycles} of {len(best)} nodes lie on cycles")
+        nodes = found.parts.nodes
+        on_cycles = sum(int(data.y[node]) for node in nodes)
+        print(f"node {found.explained_node}: {nodes}, {on_cycles} of {len(nodes)} nodes lie on cycles")
     print(f"Picture: {options.out / 'explanation.png'}")
 
 
