@@ -14,6 +14,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()((?:\.\./)+)([^)#\s]+)")
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)#:\s]+)\)")
 NOTEBOOKS = ("citation", "molecules", "recommendation")
 logger = logging.getLogger("mkdocs.hooks.gflowexplainer")
 
@@ -26,6 +27,9 @@ def on_files(files: Files, config: Any) -> Files:
         for _, up, target in LINK.findall(page.content_string):
             if up.count("../") > depth:
                 wanted.add(target)
+    for page in [ROOT / target for target in wanted if target.endswith(".md") and (ROOT / target).is_file()]:
+        pictures = PICTURE.findall(page.read_text(encoding="utf-8"))
+        wanted |= {(page.parent / name).relative_to(ROOT).as_posix() for name in pictures}
     for target in sorted(wanted):
         if not (ROOT / target).is_file():
             logger.warning("A page links to %s, which does not exist.", target)

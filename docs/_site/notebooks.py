@@ -35,9 +35,9 @@ def place_cora(folder: Path) -> bool:
     task = make_cora_task(0)
     (graph,) = task.graphs
     data = Data(x=(graph.x > 0).float(), edge_index=graph.edge_index, y=graph.y)
-    for split, name in (("train", "train"), ("val", "val"), ("test", "all_test")):
+    for split in ("train", "val", "test"):
         mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
-        mask[task.splits[name]] = True
+        mask[task.splits[split]] = True
         data[f"{split}_mask"] = mask
     raw, processed = folder / "Cora" / "raw", folder / "Cora" / "processed"
     for place in (raw, processed):
