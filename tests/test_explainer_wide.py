@@ -17,7 +17,7 @@ def test_rows_that_are_not_copied_give_the_same_explanation(monkeypatch):
     data, model = random_graph(20, 0.15, 1), NodeModel()
     wanted = explained(data, model)
     # What the policy sees stays the same, so that only the way to the rows differs.
-    monkeypatch.setattr("gflowexplainer.graphs.cpu_cut.WIDE", 2)
+    monkeypatch.setattr("gflowexplainer.graphs.instances.WIDE", 2)
     found = explained(data, model)
     assert [s.nodes for s in found.subgraphs] == [s.nodes for s in wanted.subgraphs]
     torch.testing.assert_close(found.node_mask, wanted.node_mask)

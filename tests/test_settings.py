@@ -71,7 +71,7 @@ def test_every_setting_is_tested_here() -> None:
     + [(name, value) for name in ("beta", "temperature", "learning_rate") for value in (0, -2.5)]
     + [(name, value) for name in ("final_rate", "locator_share") for value in (0, -0.1, 1.5)]
     + [("keep_probability", value) for value in (-0.1, 1.5)]
-    + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 21), ("max_nodes", 1)],
+    + [("epsilon", 1.5), ("seed", 2**63), ("min_nodes", 21)],
 )
 def test_values_that_make_no_sense(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"'{name}'") as caught:

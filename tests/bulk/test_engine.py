@@ -190,22 +190,22 @@ def test_a_file_that_does_not_belong_there_is_noticed(done, fitted):
 
 
 def test_a_model_that_fails_in_a_worker_says_so(cluster, fitted, tmp_path):
-    _, graph, folder = fitted
+    _, graph, _ = fitted
     here = os.getpid()
 
-    def load():
-        broken = NodeModel(seed=1)
-
-        def fail(*_):
+    class Broken(NodeModel):
+        def forward(self, x, edge_index, edge_weight=None):
             if os.getpid() != here:
                 raise ValueError("out of order")
+            return super().forward(x, edge_index, edge_weight)
 
-        broken.register_forward_pre_hook(fail)
-        return Source(broken, graph)
+    def load():
+        return Source(Broken(seed=1), graph)
 
+    GFlowExplainer(max_nodes=4).fit(load().model, graph, [1, 2], folder=tmp_path / "fit", progress=False)
     with pytest.raises(ModelError, match="out of order"):
-        explain_in_bulk(folder, load, [1], out=tmp_path, workers=1, progress=False)
-    assert not list((tmp_path / "explanations").glob("*"))
+        explain_in_bulk(tmp_path / "fit", load, [1], out=tmp_path / "out", workers=1, progress=False)
+    assert not list((tmp_path / "out/explanations").glob("*"))
 
 
 def test_a_part_that_ends_every_worker_is_given_up(fitted, tmp_path):
