@@ -216,7 +216,7 @@ def test_metadata_that_is_none(tmp_path, meta):
 @pytest.mark.parametrize("end", [-1, 3, 10**30, None])
 def test_ids_in_json_that_no_node_has(tmp_path, end):
     (tmp_path / "g.json").write_text(json.dumps({"features": [[1.0]] * 3, "edges": [[0, end]]}))
-    with pytest.raises(DatasetError, match="which is no node|names node"):
+    with pytest.raises(DatasetError, match=r"which is no node|names node"):
         load_graphs(tmp_path / "g.json")
 
 

@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 import torch
+from torch_geometric.nn import GCNConv
 
 from gflowexplainer import GFlowExplainer
 from gflowexplainer.errors import (
@@ -190,22 +191,21 @@ def test_a_file_that_does_not_belong_there_is_noticed(done, fitted):
 
 
 def test_a_model_that_fails_in_a_worker_says_so(cluster, fitted, tmp_path):
-    _, graph, _ = fitted
+    _, graph, folder = fitted
     here = os.getpid()
 
-    class Broken(NodeModel):
-        def forward(self, x, edge_index, edge_weight=None):
-            if os.getpid() != here:
-                raise ValueError("out of order")
-            return super().forward(x, edge_index, edge_weight)
-
     def load():
-        return Source(Broken(seed=1), graph)
+        if os.getpid() != here:
 
-    GFlowExplainer(max_nodes=4).fit(load().model, graph, [1, 2], folder=tmp_path / "fit", progress=False)
+            def fail(*_, **__):
+                raise ValueError("out of order")
+
+            GCNConv.propagate = fail
+        return Source(NodeModel(seed=1), graph)
+
     with pytest.raises(ModelError, match="out of order"):
-        explain_in_bulk(tmp_path / "fit", load, [1], out=tmp_path / "out", workers=1, progress=False)
-    assert not list((tmp_path / "out/explanations").glob("*"))
+        explain_in_bulk(folder, load, [1], out=tmp_path, workers=1, progress=False)
+    assert not list((tmp_path / "explanations").glob("*"))
 
 
 def test_a_part_that_ends_every_worker_is_given_up(fitted, tmp_path):

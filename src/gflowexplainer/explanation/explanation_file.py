@@ -62,16 +62,17 @@ def read_explanation(cls: Any, path: Path, device: torch.device | str) -> Any:
     sections, meta = read_checkpoint(path, device, holds="explanation")
     kind = meta.get("kind")
     if kind != cls.KIND:
-        if kind in KINDS:
+        if isinstance(kind, str) and kind in KINDS:
             raise CheckpointError(f"'{path}' holds a {KINDS[kind]}. Load it by {KINDS[kind]}.load.")
         raise CheckpointError(f"'{path}' holds no explanation (but {kind or 'a training'}).")
     try:
         named = unpack_fields(sections.get("fields", {}), meta["sparse"]) | meta["fields"]
-        stores: list[dict[str, Any]] = [{} for _ in meta["keys"]]
+        keys = [tuple(key) if isinstance(key, list) else key for key in meta["keys"]]
+        _check_keys(meta["keys"], keys)
+        stores: list[dict[str, Any]] = [{} for _ in keys]
         for name, value in named.items():
             number, field = name.split(_APART, 1)
             stores[int(number)][field] = value
-        keys = [tuple(key) if isinstance(key, list) else key for key in meta["keys"]]
         explanation = cls.of(SubgraphDistribution.from_dict(meta["distribution"]), dict(zip(keys, stores, strict=True)))
         if meta["model_config"] is not None:
             explanation._model_config = ModelConfig(**meta["model_config"])
@@ -81,7 +82,22 @@ def read_explanation(cls: Any, path: Path, device: torch.device | str) -> Any:
             raise ValueError("'features_shown'")
         if meta["features_shown"]:
             explanation._features_shown = True
-        explanation._words = dict(meta.get("words", {}))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        explanation._words = _checked_words(meta["words"])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise CheckpointError(f"'{path}' holds an explanation of another version ({error}).") from error
     return explanation
+
+
+def _check_keys(written: Any, keys: list[Any]) -> None:
+    """Refuses names of stores that no explanation has: none, a type of nodes, or a relation."""
+    relation = [isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) for part in key) for key in keys]
+    named = [key is None or isinstance(key, str) for key in keys]
+    if not isinstance(written, list) or not keys or not all(map(any, zip(relation, named, strict=True))):
+        raise ValueError("'keys'")
+
+
+def _checked_words(words: Any) -> dict[str, Any]:
+    """Returns the words of the data by name, or says that these are none."""
+    if not isinstance(words, dict) or any(isinstance(value, dict) for value in words.values()):
+        raise ValueError("'words'")
+    return words

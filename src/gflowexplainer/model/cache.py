@@ -155,7 +155,13 @@ def facts_of(value: Any, met: dict[int, tuple[int, Any]] | None = None) -> Any:
 
 def _facts_of_tensor(tensor: Tensor) -> Any:
     """Returns the content of a small tensor; of a large one that it is the same one, and some of its content."""
-    if nn.parameter.is_lazy(tensor) or tensor.is_meta or tensor.layout != torch.strided or tensor.is_neg() or tensor.is_conj():
+    if (
+        nn.parameter.is_lazy(tensor)
+        or tensor.is_meta
+        or tensor.layout != torch.strided
+        or tensor.is_neg()
+        or tensor.is_conj()
+    ):
         return object()
     form, flat = (tensor.shape, tensor.dtype, tensor.device), tensor.detach()
     if tensor.is_cpu and tensor.nbytes <= _READ:

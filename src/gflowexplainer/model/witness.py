@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gflowexplainer.errors import CheckpointError, ModelError
 from gflowexplainer.model.evaluation import evaluation_mode
 from gflowexplainer.ops.devices import device_of
 
@@ -76,8 +77,11 @@ class Witness:
         with evaluation_mode(model):
             try:
                 here = dict(_flat([model(*(args[number] for number in sorted(args)), **kwargs)]))
-            except Exception:  # whatever the user's model raises
-                return False
+            except Exception as error:  # whatever the user's model raises
+                raise ModelError(
+                    f"{type(model).__name__} failed when it was evaluated once more as it was when this was fitted: "
+                    f"{type(error).__name__}: {error}. If it is another model, fit again."
+                ) from error
         if here.keys() != self.returned.keys():
             return False
         return all(_alike(here[name], value) for name, value in self.returned.items())
@@ -91,6 +95,9 @@ class Witness:
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Witness | None:
         """Reads what :meth:`tensors` returned; ``None`` if there is nothing."""
         split = {kind: {k.partition(" ")[2]: v for k, v in tensors.items() if k.startswith(kind)} for kind in _KINDS}
+        for name, value in tensors.items():
+            if value.is_floating_point() and not torch.isfinite(value).all():
+                raise CheckpointError(f"The stored call '{name}' holds NaN or infinity. Fit again.")
         return cls(**split) if tensors else None
 
 
